@@ -1,7 +1,8 @@
-// Builds the program in dist/: thousands of array tasks start at once on one shared file system, and every file that
-// is not opened there is a metadata request saved. So each process is one program, with all that its start needs; what
-// only some runs need is a program of its own, loaded on first use. The packages that carry binaries stay
-// outside: they alone are dependencies in package.json, some optional; what is bundled is a devDependency.
+// Builds the program in dist/: ordinary JavaScript, with source maps (docs/adr/0018). Thousands of array tasks start at once
+// on one shared file system, and every file that is not opened there is a metadata request saved. So what a run loads is one
+// file for each process, and one for each thing that only some runs need, loaded on first use. The commands for
+// many tasks are split where they share code. The packages that carry binaries stay outside: they alone are
+// dependencies in package.json, some optional; what is bundled is a devDependency.
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -33,7 +34,7 @@ const metafiles = [];
 async function build(options) {
   const result = await esbuild({ ...options, metafile: true });
   metafiles.push(result.metafile);
-  const missing = outsideImports(result.metafile).filter((name) => !WITHOUT.includes(name));
+  const missing = outsideImports(result.metafile).filter((name) => !ON_DEMAND_FILES.has(name));
   if (missing.length > 0)
     throw new Error(
       `no program finds ${missing.join(', ')}: bundle it, or say WITHOUT that it is not needed`,
@@ -41,11 +42,11 @@ async function build(options) {
   return result;
 }
 
-/** What a bundle asks for that is neither in it, nor a module of Node, nor another program of ours. */
+/** What a bundle asks for that is neither in it, nor a module of Node. */
 function outsideImports({ outputs }) {
   return Object.values(outputs)
     .flatMap(({ imports }) => imports)
-    .filter(({ path: name, external }) => external && !isBuiltin(name) && !name.endsWith('.code'))
+    .filter(({ path: name, external }) => external && !isBuiltin(name))
     .map(({ path: name }) => name);
 }
 
@@ -59,15 +60,20 @@ const DRIVERS = Object.fromEntries(
     .map((name) => [name, `src/store/${name}/${name}.ts`])
     .filter(([, entry]) => existsSync(entry)),
 );
-/** Each of them is a process, or a thread of one: native/first.ts is its first file, or one of its own. */
-const PROCESSES = {
-  capture: 'src/cli/main.ts',
-  flush: 'src/cli/flush-main.ts',
-  sidecar: 'src/sidecar/main.ts',
-  worker: 'src/read/worker.ts',
-  array: 'src/array/main.ts',
-  many: 'src/many/main.ts',
-  queue: 'src/many/queue/main.ts',
+/** What each task waits for, as scripts: V8's code is kept beside them (native/compiled.ts). */
+const COMPILED = { capture: 'src/cli/main.ts', sidecar: 'src/sidecar/main.ts' };
+/** The other processes. */
+const PROCESSES = { flush: 'src/cli/flush-main.ts' };
+/** Of many tasks: these share code. */
+const SPLIT = { array: 'src/array/main.ts', many: 'src/many/main.ts', queue: 'src/many/queue/main.ts' };
+/** Of each process, dist/<name>.cjs. */
+const FIRST_FILES = {
+  capture: 'src/cli/first.ts',
+  sidecar: 'src/native/first.ts',
+  flush: 'src/native/first.ts',
+  array: 'src/native/first-module.ts',
+  many: 'src/native/first-module.ts',
+  queue: 'src/native/first-module.ts',
 };
 /** What `capture template` prints: examples, which the tests run. */
 const TEMPLATES = {
@@ -77,14 +83,11 @@ const TEMPLATES = {
   kubernetes: 'kubernetes/native-sidecar.yaml',
   'aws-batch': 'aws-batch/job-definition.yaml',
 };
-const FIRST_FILES = { capture: 'src/cli/first.ts' };
+/** What only some runs need; an import() of it loads a file of its own. */
 const ON_DEMAND = {
   standalone: 'src/cli/standalone.ts',
   job: 'src/cli/job/job-line.ts',
   log: 'src/log/log.ts',
-  doctor: 'src/doctor/doctor.ts',
-  report: 'src/array/report/template.ts',
-  board: 'src/many/queue/board-server.ts',
   metrics: 'src/metrics/metrics.ts',
   notify: 'src/notify/notify.ts',
   'wasm-md5': 'src/model/wasm-md5.ts',
@@ -94,9 +97,10 @@ const ON_DEMAND = {
   // Its client for S3, and lib-storage.
   sdk: 'src/store/s3/sdk.ts',
 };
+const ON_DEMAND_FILES = new Set(Object.keys(ON_DEMAND).map((name) => `./${name}.cjs`));
 /**
  * What bundled packages can use if it is there: other engines, binaries that pack faster, colours. A program finds none of
- * them, whatever is installed around it (native/program.ts).
+ * them, whatever is installed around it.
  */
 const WITHOUT = [
   '@aws-sdk/signature-v4-crt',
@@ -106,16 +110,13 @@ const WITHOUT = [
   'pg',
   'supports-color',
 ];
-/** What a task, or its first result, may wait for, and the run of the build does not load: compiled as a whole. */
-const WHOLE = ['worker', ...Object.keys(DRIVERS)];
-const PROGRAMS = { ...PROCESSES, ...ON_DEMAND };
 
 const armed = {
   name: 'failpoint',
   setup: ({ onResolve }) =>
     onResolve({ filter: /\/native\/failpoint\.ts$/ }, () => ({ path: path.resolve(failpoint) })),
 };
-/** An import() of what is on demand is one of its program. */
+/** An import() of what is on demand is one of its file. */
 const onDemand = {
   name: 'on-demand',
   setup: ({ onResolve }) =>
@@ -123,13 +124,38 @@ const onDemand = {
       if (kind !== 'dynamic-import') return undefined;
       const file = path.relative(fileURLToPath(new URL('.', import.meta.url)), path.join(resolveDir, asked));
       const name = Object.keys(ON_DEMAND).find((one) => ON_DEMAND[one] === file);
-      return name === undefined ? undefined : { path: `./${name}.code`, external: true };
+      return name === undefined ? undefined : { path: `./${name}.cjs`, external: true };
     }),
 };
 
+/** Node is never asked for a package: it looks in directories that are not ours (native/binary.ts). */
+const nothingElse = {
+  name: 'nothing-else',
+  setup: ({ onResolve, onLoad }) => {
+    const own = (contents) => ({ contents, loader: 'js' });
+    onResolve({ filter: new RegExp(`^(${WITHOUT.join('|')})$`) }, ({ path: name }) => ({
+      path: name,
+      namespace: 'without',
+    }));
+    onLoad({ filter: /^/, namespace: 'without' }, ({ path: name }) =>
+      own(`throw Object.assign(new Error('${name} is no part of capture'), { code: 'MODULE_NOT_FOUND' });`),
+    );
+    onResolve({ filter: /^(node:)?module$/ }, () => ({ path: 'module', namespace: 'own-require' }));
+    onLoad({ filter: /^/, namespace: 'own-require' }, () =>
+      own('export const createRequire = () => require; export default { createRequire };'),
+    );
+  },
+};
+/** The `require` of all that is bundled. */
+const REQUIRE = `const require = (id) => {
+  const found = process.getBuiltinModule(id);
+  if (found === undefined) throw Object.assign(new Error(\`\${id} is no part of capture\`), { code: 'MODULE_NOT_FOUND' });
+  return found;
+};`;
+
 /**
- * Each module of Node is one module of a program. As an outside import esbuild copies all its names for each file that
- * imports it: 8 ms of the sidecar's start. What a file does not import is left out.
+ * Scripts: each module of Node is one module of a program. As an outside import esbuild copies all its names for each file
+ * that imports it: 8 ms of the sidecar's start. What a file does not import is left out. The order of imports is kept.
  */
 const nodeOnce = {
   name: 'node-once',
@@ -139,7 +165,7 @@ const nodeOnce = {
     );
     onLoad({ filter: /^/, namespace: 'node-once' }, ({ path: name }) => ({
       contents: [
-        `const all = require('${name}'); export default all;`,
+        `const all = process.getBuiltinModule('${name}'); export default all;`,
         ...Object.keys(requireHere(name))
           .filter((key) => key !== 'default')
           .map((key) => `export const ${key} = /* @__PURE__ */ (() => all.${key})();`),
@@ -179,102 +205,155 @@ function templates() {
   return Object.fromEntries(texts);
 }
 
-/** The text of a program, or of the first file of a process. */
-async function bundled(entry, define) {
-  const { outputFiles } = await build({
-    entryPoints: [entry],
-    write: false,
-    plugins: [onDemand, nodeOnce, ...(failpoint === undefined ? [] : [armed])],
-    bundle: true,
-    // V8 keeps what it has compiled of a script, and not of a module (native/program.ts).
+/** Texts: esbuild would put an object into a file that all others load. */
+const DEFINE = {
+  REPORT_PAGE: JSON.stringify(JSON.stringify(await reportPage())),
+  JOB_TEMPLATES: JSON.stringify(JSON.stringify(templates())),
+  CAPTURE_VERSION: JSON.stringify(version),
+  CAPTURE_ROOT: JSON.stringify('..'),
+};
+
+/** As Node runs it, and as somebody can read it. */
+const READABLE = {
+  outdir,
+  write: false,
+  bundle: true,
+  platform: 'node',
+  target: 'node20',
+  // Of a package's two forms the one whose unused parts can be left out.
+  mainFields: ['module', 'main'],
+  legalComments: 'none',
+  sourcemap: 'linked',
+  sourcesContent: false,
+};
+const PLUGINS = [onDemand, nothingElse, ...(failpoint === undefined ? [] : [armed])];
+
+/** `import.meta.url` of a script. */
+const URL_OF_FILE = "const captureUrl = require('node:url').pathToFileURL(__filename).href;";
+
+/** Each alone, with all that it needs. */
+function scripts(entryPoints, { imports = false } = {}) {
+  return build({
+    ...READABLE,
+    entryPoints,
     format: 'cjs',
-    supported: { 'dynamic-import': false },
-    platform: 'node',
-    target: 'node20',
-    // Of a package's two forms the one whose unused parts can be left out.
-    mainFields: ['module', 'main'],
-    minifySyntax: true,
-    minifyWhitespace: true,
-    legalComments: 'none',
-    external: WITHOUT,
-    define: { ...define, CAPTURE_ROOT: JSON.stringify('..') },
+    // What native/compiled.ts runs can only require().
+    supported: { 'dynamic-import': imports },
+    outExtension: { '.js': '.cjs' },
+    plugins: [...PLUGINS, nodeOnce],
+    define: { ...DEFINE, 'import.meta.url': 'captureUrl', 'import.meta.filename': '__filename' },
+    ...(imports ? {} : { banner: { js: URL_OF_FILE } }),
   });
-  return outputFiles[0].text;
 }
 
-/** What follows, the source, and what V8 has made of it: the form that native/program.ts reads. */
-function programFile(source, compiled = Buffer.alloc(0)) {
-  const text = Buffer.from(source, 'latin1');
-  const header = {
-    sourceBytes: text.length,
-    compiledBy: `${process.version} ${process.arch}`,
-    crc32: crc32(Buffer.concat([text, compiled])),
-  };
-  return Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), text, compiled]);
+/** In common files, what they share. */
+function modules(entryPoints) {
+  return build({
+    ...READABLE,
+    entryPoints,
+    splitting: true,
+    format: 'esm',
+    outExtension: { '.js': '.mjs' },
+    chunkNames: 'shared-[hash]',
+    plugins: PLUGINS,
+    define: DEFINE,
+    banner: { js: REQUIRE },
+  });
 }
 
-async function sourceOf(entry) {
-  const text = await bundled(entry, {
-    ...(entry === ON_DEMAND.report ? { REPORT_PAGE: JSON.stringify(await reportPage()) } : {}),
-    ...(entry === PROCESSES.many ? { JOB_TEMPLATES: JSON.stringify(templates()) } : {}),
-    CAPTURE_VERSION: JSON.stringify(version),
-    'import.meta.url': 'captureUrl',
-  });
-  return `(function(exports,require,module,__filename,__dirname){"use strict";const captureUrl=require("node:url").pathToFileURL(__filename).href;${text}\n})`;
-}
+/** By their names in dist/. */
+const named = (programs) =>
+  Object.fromEntries(Object.entries(programs).map(([name, entry]) => [`${name}-program`, entry]));
 
-/** The first file of a process; `keepsCode` only for the runs of this build. */
-function firstFile(name, keepsCode) {
-  return bundled(FIRST_FILES[name] ?? 'src/native/first.ts', {
-    CAPTURE_KEEPS_CODE: String(keepsCode),
-    'import.meta.filename': '__filename',
-  });
+/** All files of JavaScript, and their maps. */
+async function programs() {
+  const built = await Promise.all([
+    scripts(FIRST_FILES, { imports: true }),
+    scripts({ ...named(COMPILED), ...named(PROCESSES), worker: 'src/read/worker.ts', ...ON_DEMAND }),
+    modules(named(SPLIT)),
+  ]);
+  return built
+    .flatMap(({ outputFiles }) => outputFiles)
+    .map(({ path: file, text }) => [path.basename(file), text]);
 }
 
 /**
- * What V8 makes of the programs in two runs, by name: an array of one short task, and that task alone. A program that
+ * What V8 makes of the scripts in two runs, by name: an array of one short task, and that task alone. A program that
  * cannot run here is built without: its starts take longer.
  */
-async function compiledByRuns(sources) {
+function compiledByRuns(files) {
   mkdirSync('node_modules/.cache', { recursive: true });
   const root = mkdtempSync(path.resolve('node_modules/.cache/capture-build-'));
   // Where the native packages are found.
   symlinkSync('../..', path.join(root, 'node_modules'));
   const dir = path.join(root, 'dist');
   try {
-    mkdirSync(dir);
-    for (const name of Object.keys(PROCESSES))
-      writeFileSync(path.join(dir, `${name}.cjs`), await firstFile(name, true));
-    for (const [name, source] of Object.entries(sources))
-      writeFileSync(path.join(dir, `${name}.code`), programFile(source));
-    mkdirSync(path.join(dir, 'work'));
-    const files = ['--results', 'r.dat', '--checkpoints', 'k.chk'];
+    mkdirSync(path.join(dir, 'work'), { recursive: true });
+    for (const [name, text] of files) writeFileSync(path.join(dir, name), text);
+    writeFileSync(path.join(dir, 'keep.cjs'), KEEP);
+    const options = ['--results', 'r.dat', '--checkpoints', 'k.chk'];
     // The run of one task comes last: what it makes of the launcher and the sidecar is kept.
-    runHere(dir, ['many.cjs', 'array', '--to', '../of-array', ...files, '--array', '0', '--scratch', dir]);
-    runHere(dir, ['capture.cjs', '--to', '../store', ...files]);
-    const made = Object.keys(sources).filter((name) => existsSync(path.join(dir, `${name}.code.v8`)));
-    return Object.fromEntries(made.map((name) => [name, readFileSync(path.join(dir, `${name}.code.v8`))]));
+    runHere(dir, ['many.cjs', 'array', '--to', '../of-array', ...options, '--array', '0', '--scratch', dir]);
+    runHere(dir, ['capture.cjs', '--to', '../store', ...options]);
+    const kept = (name) => path.join(dir, `${name}-program.kept`);
+    return Object.keys(COMPILED)
+      .filter((name) => existsSync(kept(name)))
+      .map((name) => [`${name}-program`, readFileSync(kept(name))]);
   } finally {
     rmSync(root, { recursive: true });
   }
 }
 
+/**
+ * Loaded before a program of such a run: writes at its end what V8 has made of it. The code carries the flags of that
+ * moment, so those that the program sets stay away, but for sizes of the heap; and its name, so that is no path.
+ */
+const KEEP = `
+const fs = require('node:fs'), path = require('node:path'), v8 = require('node:v8'), vm = require('node:vm');
+const setFlags = v8.setFlagsFromString;
+v8.setFlagsFromString = (flag) => flag.endsWith('-space-size=0') && setFlags(flag);
+const { Script } = vm;
+vm.Script = class {
+  constructor(text, { filename }) {
+    // A copy: as a part of the path V8 would write the whole path.
+    const name = Buffer.from(path.basename(filename)).toString();
+    const script = new Script(text, { filename: name });
+    process.once('exit', () => fs.writeFileSync(filename.replace(/cjs$/, 'kept'), script.createCachedData()));
+    return script;
+  }
+};`;
+
 function runHere(dir, [program, ...args]) {
   const { status, stderr } = spawnSync(process.execPath, [path.join(dir, program), ...args, '--', 'true'], {
     cwd: path.join(dir, 'work'),
+    env: { ...process.env, NODE_OPTIONS: `--require=${JSON.stringify(path.join(dir, 'keep.cjs'))}` },
     encoding: 'utf8',
   });
   if (status !== 0)
     process.stderr.write(`build: starts will take longer, a run here ended with ${status}: ${stderr}`);
 }
 
-/** What V8 makes of all functions of a program: too much of a large one, most of whose functions are never called. */
+/**
+ * What V8 makes of all functions of a script: too much of a large one, most of whose functions are never called. For what
+ * the first result waits for, and the runs of the build do not load.
+ */
 function compiledWhole(name, source) {
   v8.setFlagsFromString('--no-lazy');
-  const script = new vm.Script(source, { filename: `${name}.code` });
+  const script = new vm.Script(asFunction(source), { filename: `${name}.cjs` });
   // V8 takes it only with the flags that stand when it is written.
   v8.setFlagsFromString('--lazy');
   return script.createCachedData();
+}
+
+/** As native/compiled.ts does it. */
+function asFunction(source) {
+  return `(function (exports, require, module, __filename, __dirname) {${source}\n})`;
+}
+
+/** The form that native/compiled.ts reads. */
+function withHeader(source, code) {
+  const header = { compiledBy: `${process.version} ${process.arch}`, crc32: [crc32(source), crc32(code)] };
+  return Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), code]);
 }
 
 mkdirSync(outdir, { recursive: true });
@@ -309,15 +388,12 @@ function putBoard() {
   stale.delete('board');
 }
 
-const sources = Object.fromEntries(
-  await Promise.all(Object.entries(PROGRAMS).map(async ([name, entry]) => [name, await sourceOf(entry)])),
-);
+const files = new Map(await programs());
 // With a failpoint of the crash tests a run would not end well.
-const compiled = failpoint === undefined ? await compiledByRuns(sources) : {};
-for (const name of WHOLE) compiled[name] ??= compiledWhole(name, sources[name]);
-for (const [name, source] of Object.entries(sources))
-  put(`${name}.code`, programFile(source, compiled[name]));
-for (const name of Object.keys(PROCESSES)) put(`${name}.cjs`, await firstFile(name, false));
+const compiled = new Map(failpoint === undefined ? compiledByRuns(files) : []);
+for (const name of Object.keys(DRIVERS)) compiled.set(name, compiledWhole(name, files.get(`${name}.cjs`)));
+for (const [name, text] of files) put(name, text);
+for (const [name, code] of compiled) put(`${name}.v8`, withHeader(files.get(`${name}.cjs`), code));
 putBoard();
 put(
   'THIRD-PARTY-NOTICES',

@@ -1,6 +1,6 @@
 #!/bin/sh
-# An array without a scheduler: runs four indices, one after the other, and each again while it is preempted.
-# After a crash of the machine, run this again: it skips what is done and resumes what was begun.
+# An array without a scheduler: runs four indices, one after the other, and repeats each while it is preempted.
+# After a crash of the machine, run this again: it skips indices that are done and resumes the others.
 cd "$(dirname "$0")/.." || exit
 PATH=$PWD/bin:$PWD/examples/demo:$PATH
 store=${1:-$PWD/capture-store}
@@ -11,8 +11,8 @@ attempt() { # <index>
   capture --to "$store" --index "$1" --workdir "$work" --skip-done --max-attempts 10 \
     --inputs heat.json --results 'frame.*.pgm' --results final.dat --checkpoints heat.chk -- heat.mjs
   status=$?
-  # Done, or run again: the store has the files. Otherwise, for example when something could not be stored (74), the
-  # directory stays.
+  # If the task is done, or will be run again, the store has the files. Otherwise, for example if something could not be
+# stored (74), the directory stays.
   case $status in 0 | 75) rm -rf "$work" ;; esac
   return $status
 }

@@ -1,5 +1,5 @@
 // The least that two processes of Node cost at a start: an empty launcher starts this file once more as its sidecar, waits
-// for the first message, and starts the task. V8's flags are taken back as capture does (src/native/program.ts).
+// for the first message, and starts the task. V8's flags are taken back as capture does (src/native/bootstrap.ts).
 'use strict';
 const v8 = require('node:v8');
 

@@ -34,7 +34,7 @@ tree_of() {
   echo "$1"
   for child in $(children_of "$1"); do tree_of "$child"; done
 }
-# The power goes: launcher, sidecar and task get no chance to do anything.
+# Like a power cut: launcher, sidecar and task get no chance to do anything.
 kill_tree() {
   # shellcheck disable=SC2046
   kill -KILL $(tree_of "$1") 2>/dev/null || true
@@ -71,18 +71,18 @@ done
 kill_tree "$capture_pid"
 capture_pid=
 
-heading 'Half-way the machine is gone: kill -KILL to all of it, its disk is lost. The same command elsewhere:'
+heading 'Half-way, the machine is lost: kill -KILL to all its processes, and its disk is deleted. The same command on another machine:'
 rm -rf "$lab/machine-1"
 start_on machine-2
 wait "$capture_pid" || fail "the second attempt ended with $?"
 capture_pid=
-grep -q 'goes on from heat.chk' "$lab/machine-2.out" || fail 'the second attempt began anew'
+grep -q 'resumes from heat.chk' "$lab/machine-2.out" || fail 'the second attempt started from scratch'
 
 heading 'The store:'
 cd "$lab/store"
 find . -type f ! -path './.capture-store/*' | LC_ALL=C sort | sed 's|^\./||'
 
-heading 'Every stored result, against a run without capture and without interruption:'
+heading 'Every stored result, compared with a run without capture and without interruption:'
 mkdir "$lab/reference"
 cd "$lab/reference"
 cp "$here/heat.json" .

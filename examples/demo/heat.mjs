@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // A small real computation: two hot bodies on a cold plate (the heat equation in two dimensions, explicit finite
-// differences). It reads heat.json, writes a picture frame.NNNN.pgm from time to time, and final.dat at the end. It
-// rewrites its checkpoint heat.chk in place, and resumes from it if it is there. It knows nothing of capture.
+// differences). It reads heat.json, writes a picture frame.NNNN.pgm at intervals, and final.dat at the end. It
+// rewrites its checkpoint heat.chk in place, and resumes from it if it exists. It knows nothing about capture.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 /** In units of the cell size squared. An explicit scheme is stable up to 0.25. */
@@ -12,7 +12,7 @@ const { cells, steps, frameEvery, checkpointEvery } = JSON.parse(readFileSync('h
 
 let { step, heat } = existsSync('heat.chk') ? resume() : { step: 0, heat: twoHotBodies() };
 let next = new Float64Array(heat);
-console.log(step === 0 ? 'heat: starts at step 0' : `heat: goes on from heat.chk, step ${step}`);
+console.log(step === 0 ? 'heat: starts at step 0' : `heat: resumes from heat.chk, step ${step}`);
 
 while (step < steps) {
   diffuse();

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import * as zlib from 'node:zlib';
 
 const [, , stored, local] = process.argv;
-// Node's own zstd from 22.15 on, otherwise that of the package.
+// Node's own zstd from 22.15 on, otherwise zstd-napi.
 const decompress = async (frame) =>
   (zlib.zstdDecompressSync ?? (await import('zstd-napi')).decompress)(frame);
 const bytes = existsSync(stored) ? readFileSync(stored) : await decompress(readFileSync(`${stored}.zst`));

@@ -1,29 +1,29 @@
-// How one attempt went, in words and as data, from the newest record that can be read of it, and from the name of one that
-// cannot. Pure.
+// How one attempt went, in words and as data. The source is its newest readable record, or the name of one that cannot
+// be read. Pure.
 import type { NamedRecord } from './details.ts';
 import { DAMAGED, type State, stateText } from './state.ts';
 import { isLast, type CaptureRecord } from '../model/format/records.ts';
 import { LAUNCHER_LOST } from '../model/outcome/verdict.ts';
 
-/** How an attempt ended, or that it did not say so. */
+/** How an attempt ended, or that it left no record of its end. */
 export interface AttemptView {
   readonly attempt: number;
   readonly host: string;
   /** ISO 8601, by the clock of its machine. */
   readonly startedAt: string;
-  /** Of the newest record that can be read. */
+  /** Time of its newest readable record. */
   readonly seenAt: string;
   readonly lastedMs: number;
-  /** `<attempt>-<generation>` that it began with. */
+  /** `<attempt>-<generation>` of the checkpoint that it started from. */
   readonly restored: string | undefined;
   readonly how: string;
 }
 
 export interface AboutAttempt {
-  /** It may still be running, as `state` says. */
+  /** It may still be running; `state` decides. */
   readonly isNewest: boolean;
   readonly state: State;
-  /** Its newest record, if that cannot be read. */
+  /** Its newest record, if that record cannot be read. */
   readonly damaged: NamedRecord | undefined;
 }
 
@@ -48,7 +48,7 @@ function howOf({ kind, end }: CaptureRecord, { isNewest, state, damaged }: About
     return `${how}${DAMAGED}`;
   }
   if (!isLast(kind)) return openText(isNewest, state);
-  // Its `end` is neither the task's nor capture's.
+  // This end was reported neither by the task nor by capture.
   if (end?.reason === LAUNCHER_LOST) return `${kind}: ${LAUNCHER_LOST}: capture itself was killed`;
   const task =
     end?.signal !== undefined
@@ -62,7 +62,7 @@ function howOf({ kind, end }: CaptureRecord, { isNewest, state, damaged }: About
     .join(': ');
 }
 
-/** Of one that wrote no last record. */
+/** Text for an attempt without a last record. */
 function openText(isNewest: boolean, state: State): string {
   if (isNewest && state === 'running') return 'running';
   return isNewest ? 'no last record, no sign of life: probably killed' : 'no last record: killed';

@@ -1,5 +1,5 @@
-// A table of text that fits a width: columns are as wide as what stands in them, and a line that is too long loses its
-// end. Pure.
+// A text table that fits a width. Columns are as wide as their content, and lines that are too long are cut at the end.
+// Pure.
 
 import { showPath } from '../model/path.ts';
 
@@ -8,13 +8,15 @@ export interface Column {
   readonly align: 'left' | 'right';
 }
 
-/** A cell that is wider pushes no other off the screen; the last may have all the rest. */
+/**
+ * The limit for a cell, so that a wide cell pushes no other column off the screen. The last column may use the rest.
+ */
 const WIDEST_CELL = 32;
-/** A cell that is narrower tells nothing. */
+/** A narrower cell would say nothing. */
 const LEAST_CELL = 10;
 const GAP = '  ';
 
-/** The head and a line for each row, of at most `width` characters. */
+/** The header and one line per row, each at most `width` characters wide. */
 export function tableLines(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
@@ -38,7 +40,7 @@ export function tableLines(
   });
 }
 
-/** The widest columns of text give way, so that at least the titles of all stand there: figures are never cut. */
+/** Shrinks the widest text columns until at least all titles fit. Numbers are never cut. */
 function narrowed(natural: readonly number[], columns: readonly Column[], width: number): readonly number[] {
   const widths = [...natural];
   const last = columns.length - 1;
@@ -54,9 +56,9 @@ function narrowed(natural: readonly number[], columns: readonly Column[], width:
   return widths;
 }
 
-/** What fits a terminal that is drawn again and again: what has scrolled away cannot be drawn over. */
+/** Lines that fit a terminal that is redrawn: lines that have scrolled away cannot be redrawn. */
 export function fitted(lines: readonly string[], width: number, height: number): readonly string[] {
-  // The last row is the cursor's.
+  // The cursor needs the last row.
   const most = Math.max(1, height - 1);
   const all = lines.flatMap((line) => line.split('\n'));
   const more = all.length - most + 1;

@@ -1,5 +1,5 @@
-// Read this first. What the commands on an array have in common: each is about one that is stored under a `<url>`, and
-// reads what is there. A command has a folder here, and its line in commands.ts.
+// Read this first. What the commands on an array share: each reads an array that is stored under a `<url>`. A command
+// has a folder here, and its line in commands.ts.
 import type { Command, CommandHelp, Line, Tools } from '../cli/command.ts';
 import { envNameOf, type Option, type OptionGroup } from '../cli/options/spec.ts';
 import type { ValuesOf } from '../cli/options/values.ts';
@@ -17,12 +17,12 @@ interface Parts<Options extends OptionGroup, Request> {
   readonly name: Command['name'];
   readonly help: CommandHelp;
   readonly options: Options;
-  /** What contradicts itself goes to `line.values.refuse`. */
+  /** Reports contradictory options to `line.values.refuse`. */
   read(options: ValuesOf<Options>, line: Line, address: ArrayAddress | undefined): Request;
 }
 
 interface ArrayParts<Options extends OptionGroup, Request> extends Parts<Options, Request> {
-  /** Resolves to 0 if what was asked is so (all done, complete, whole), 1 if it is not. */
+  /** Resolves to 0 if the array is as asked (all done, complete, whole), 1 if not. */
   act(array: StoredArray, request: Request, tools: Tools): Promise<ExitStatus>;
 }
 
@@ -57,7 +57,7 @@ export function onAddress<Options extends OptionGroup, Request>({
     },
     options: [...Object.values(options), ...ADDRESS_OPTIONS],
     wordsBehind: true,
-    // Those of the others mean the task of a run, not a whole array.
+    // The variables of all other options are for the task of a run, not for a whole array.
     variables: ADDRESS_OPTIONS,
     read: (line) => {
       const address = readAddress(line);
@@ -68,7 +68,7 @@ export function onAddress<Options extends OptionGroup, Request>({
   };
 }
 
-/** A command on an array that is there. */
+/** A command on an existing array. */
 export function onArray<Options extends OptionGroup, Request>({
   act,
   ...parts

@@ -1,4 +1,4 @@
-// The commands on an array. A new one has its folder here and its line in this list, and one in cli/commands.ts.
+// The commands on an array. A new command has its folder here, its line in this list, and one in cli/commands.ts.
 import type { Commands } from '../cli/program.ts';
 import { catCommand } from './cat/cat.ts';
 import { doctorCommand } from './doctor/doctor.ts';

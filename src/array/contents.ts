@@ -1,4 +1,4 @@
-// What is stored of one index, as its records together say: for the commands that show or check all of it.
+// What is stored of one index according to all its records. For commands that show or check everything.
 import { generationName, type History, unionOf } from '../model/checkpoint/history.ts';
 import type { Generation, LeftFile, StoredFile } from '../model/format/records.ts';
 import type { RecordListing } from '../records/list.ts';
@@ -9,19 +9,24 @@ import type { StoredArray } from './stored-array.ts';
 
 export interface Contents extends IndexDetails {
   readonly history: History;
-  /** Newest first: those of the newest record, and of those before it what a later attempt has not deleted since. */
+  /**
+   * Newest first: the sets of the newest record, and those of earlier records that no later attempt has deleted since.
+   */
   readonly generations: readonly Generation[];
-  /** By path, as all files here. */
+  /** Sorted by path, as all file lists here. */
   readonly results: readonly StoredFile[];
-  /** Of other run ids. */
+  /** Results of other run ids. */
   readonly otherResults: readonly StoredFile[];
-  /** What killed attempts have left half-written, as far as it is still there: a later attempt may have deleted it. */
+  /** Half-written results of killed attempts, as far as they exist: a later attempt may have deleted them. */
   readonly partials: readonly StoredFile[];
-  /** What is not stored, as the newest record says that tells what is. */
+  /** Files that are not stored, according to the newest record that says so. */
   readonly left: readonly LeftFile[];
 }
 
-/** A request for each attempt, list segment and half-written result, and for checkpoint files of earlier attempts. */
+/**
+ * Costs one request for each attempt, list segment and half-written result, and more for checkpoint files of earlier
+ * attempts.
+ */
 export async function contentsIn(
   array: StoredArray,
   listing: RecordListing,
@@ -40,7 +45,7 @@ export async function contentsIn(
   };
 }
 
-/** The records of an attempt stay as they are when a later one deletes its sets. */
+/** Keeps the sets that still exist: an attempt's records do not change if a later attempt deletes its sets. */
 async function generationsThere(
   { store }: StoredArray,
   { history, details }: { readonly history: History; readonly details: IndexDetails },

@@ -1,5 +1,5 @@
-// What the records of chosen indices say: for a table that fits a screen, one index in detail, a download. Each index
-// costs at least one request, so nobody asks for all of them who needs the state alone (survey.ts).
+// Reads the records of chosen indices, for a table that fits a screen, one index in detail, or a download. Each index
+// costs at least one request, so code that needs only the states uses survey.ts.
 import type { WholeRecord } from '../model/checkpoint/history.ts';
 import { parseRecordKey } from '../model/format/keys.ts';
 import type { StoredFile } from '../model/format/records.ts';
@@ -9,19 +9,19 @@ import { readNewest } from '../records/read.ts';
 import type { StoredArray } from './stored-array.ts';
 import { type IndexRow, isRecord, type RecordAt } from './survey.ts';
 
-/** Records are small: what takes time is the way to the server. */
+/** Records are small, so the latency of the server dominates. */
 export const READS_AT_ONCE = 16;
 
 export interface NewestRecord {
-  /** What is stored of the index; undefined if no record says so. Its results are those of its list segments, too. */
+  /** What is stored of the index, with the results in its list segments. Undefined if no record says so. */
   readonly newest: WholeRecord | undefined;
-  /** A line for each record that could not be read. */
+  /** One line for each record that could not be read. */
   readonly problems: readonly string[];
 }
 
 /**
- * The newest readable record that tells what is stored of an index: one request, and one for each list segment. If it is
- * damaged, those before it are looked for.
+ * The newest readable record that says what is stored of an index. Costs one request, and one for each list segment. If
+ * the record is damaged, the ones before it are tried.
  */
 export async function newestRecord(
   { store, taskName }: StoredArray,
@@ -39,18 +39,21 @@ export async function newestRecord(
 }
 
 export interface IndexDetails {
-  /** Of each attempt the newest readable record, ascending; of one that was only claimed, or is damaged, its claim. */
+  /**
+   * The newest readable record of each attempt, ascending. For an attempt that was only claimed, or is damaged, its
+   * claim.
+   */
   readonly attempts: readonly WholeRecord[];
-  /** By attempt its newest record, if that cannot be read: its key still says what it is. */
+  /** The newest record of an attempt, by attempt, if it cannot be read. Its key still says what it is. */
   readonly damaged: ReadonlyMap<number, NamedRecord>;
-  /** A line for each record that could not be read. */
+  /** One line for each record that could not be read. */
   readonly problems: readonly string[];
 }
 
 /** What the key of a record says. */
 export type NamedRecord = Pick<RecordAt, 'attempt' | 'seq' | 'kind' | 'status'>;
 
-/** All attempts of an index: a request for its listing, and one for each attempt and list segment. */
+/** All attempts of an index. Costs one request for the listing, and one for each attempt and list segment. */
 export async function indexDetails(
   array: StoredArray,
   index: string,
@@ -60,7 +63,7 @@ export async function indexDetails(
   return detailsIn(array, await listRecords(store, { taskName, index }, signal), signal);
 }
 
-/** The same of a listing that is there already. */
+/** The same, from an existing listing. */
 export async function detailsIn(
   { store }: StoredArray,
   listing: RecordListing,
@@ -84,7 +87,7 @@ function damagedIn(
   return newest;
 }
 
-/** Those of half-written results that are there: no record says that one was deleted. */
+/** The half-written results that exist. No record says that one was deleted. */
 export async function partialsThere(
   { store }: StoredArray,
   named: readonly StoredFile[],
@@ -99,7 +102,7 @@ export async function partialsThere(
   return there;
 }
 
-/** The same by what the survey has seen: without the listing, unless one of these records is damaged, or gone since. */
+/** The same, from the survey. It needs no listing, unless one of these records is damaged or was deleted since. */
 export async function detailsOf(
   array: StoredArray,
   row: IndexRow,

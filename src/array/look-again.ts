@@ -1,8 +1,8 @@
-// For commands that ask a store again and again: an outage ends none of them. What the user hears of it says outage.ts.
+// For commands that poll a store: an outage does not end them. outage.ts tells the user about it.
 import { paceOf } from '../store/contract/driver.ts';
 import { StoreError } from '../store/contract/store.ts';
 
-/** Undefined if the store gives no answer now: it may later. */
+/** Undefined if the store does not answer now, but may later. */
 export async function lookAgain<T>(look: () => Promise<T>): Promise<T | undefined> {
   try {
     return await look();

@@ -2,4 +2,4 @@
 import { runProgram } from '../cli/program.ts';
 import { ARRAY_COMMANDS } from './commands.ts';
 
-void runProgram(ARRAY_COMMANDS);
+export const main = (): Promise<never> => runProgram(ARRAY_COMMANDS);

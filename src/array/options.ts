@@ -1,5 +1,5 @@
-// Options and operands of several commands: which indices there should be, which one is meant, and from when on one is
-// stale.
+// Options and operands that several commands share: the indices that should exist, the chosen index, and the age at
+// which an index is stale.
 import type { Line } from '../cli/command.ts';
 import { durationMs, type Reader } from '../cli/options/readers.ts';
 import { type IndexSet, NO_INDEX_SET, parseIndexSet } from '../model/index-set.ts';
@@ -12,7 +12,7 @@ const indexSet: Reader<IndexSet> = (text) => {
   return value === undefined ? NO_INDEX_SET : { value };
 };
 
-/** The help is the command's own. */
+/** Each command has its own help text. */
 export const ARRAY_OPTION = { flags: '--array <set>', read: indexSet } as const;
 
 export const STALE_OPTION = {
@@ -27,10 +27,10 @@ const oneIndex: Reader<string> = (text) =>
     ? { value: text }
     : { is: 'not an index: 1 to 64 letters, digits, _ and -', example: '17' };
 
-/** The help is the command's own. */
+/** Each command has its own help text. */
 export const INDEX_OPTION = { flags: '--index <id>', read: oneIndex } as const;
 
-/** The index that stands behind the <url>; undefined if there is none, or none that is right: that has been refused. */
+/** The index after the <url>. Undefined if none is given, or if a mistake was reported. */
 export function readIndex({ title, operands, values }: Line): string | undefined {
   const { index } = operands;
   const read = index === undefined ? undefined : oneIndex(index);

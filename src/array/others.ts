@@ -1,4 +1,4 @@
-// Indices that are stored and that nobody asked about: a wrong --array would else hide them without a word.
+// Warns about stored indices outside --array: otherwise a wrong --array would hide them silently.
 import type { IndexSet } from '../model/index-set.ts';
 import type { Tools } from '../cli/command.ts';
 import { othersThan } from './state.ts';

@@ -1,17 +1,17 @@
-// Tells the user that a command waits for a store that gives no answer, and why: one line for an outage, however much
-// is asked meanwhile, and one when the store works again. stored-array.ts makes it with the store.
+// Tells the user that a command waits for a store that does not answer, and why. It logs one line per outage, however
+// many requests fail, and one line when the store works again. stored-array.ts creates it together with the store.
 import type { Log } from '../log/log.ts';
 import { formatMs } from '../model/units.ts';
 import { paceOf } from '../store/contract/driver.ts';
 import type { OnTry, StoreError, StoreUse } from '../store/contract/store.ts';
 
-/** A failure that the next try mends is no outage. */
+/** A failure that the next try solves is no outage. */
 const QUIET_MS = 3000;
 
 export class Outage {
   readonly #url: string;
   readonly #log: Pick<Log, 'info' | 'warn'>;
-  /** By use: a read that succeeds does not end a failure of the writes. */
+  /** Failures by use: a successful read does not end a failure of the writes. */
   readonly #troubles = new Map<StoreUse, StoreError>();
   #sinceMs = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -22,16 +22,18 @@ export class Outage {
     this.#log = log;
   }
 
-  /** Something is asked now. A server that does not even refuse fails its first try only after half a minute. */
+  /**
+   * A request starts now. If a server does not even refuse connections, the first try fails only after half a minute.
+   */
   asked(): void {
     if (this.#timer !== undefined) return;
     this.#sinceMs = performance.now();
     this.#timer = setTimeout(() => this.#say(), QUIET_MS).unref();
   }
 
-  /** For the store's `onTry`. */
+  /** The callback for the store's `onTry`. */
   readonly tried: OnTry = (use, error) => {
-    // What no retry can mend is an answer, too: the command ends with it.
+    // An error that no retry can solve counts as an answer, too: the command ends with it.
     if (error !== undefined && paceOf(error) !== undefined) {
       this.#troubles.set(use, error);
       return this.asked();

@@ -1,4 +1,4 @@
-// How far something on all indices is: a line that is drawn on a terminal, or told once a minute in a log.
+// Progress of an operation on all indices: a line that is redrawn on a terminal, or logged once a minute.
 import type { Log } from '../log/log.ts';
 import { drawnLine, ERASED_LINE } from '../model/format/progress-line.ts';
 import { formatMs } from '../model/units.ts';
@@ -12,7 +12,7 @@ export interface Progress {
   close(): void;
 }
 
-/** `line` is asked for each time. */
+/** `line` is called for each update. */
 export function openProgress(log: Log, line: (elapsedMs: number) => string): Progress {
   const startedMs = performance.now();
   const now = (): string => line(performance.now() - startedMs);
@@ -29,7 +29,7 @@ export function openProgress(log: Log, line: (elapsedMs: number) => string): Pro
   };
 }
 
-/** `[##########          ] 5,120 of 10,000 indices`, and what is left: `5 min left`. */
+/** `[##########          ] 5,120 of 10,000 indices`, and the time that is left: `5 min left`. */
 export function indicesDone(
   { done, of }: { readonly done: number; readonly of: number },
   elapsedMs: number,

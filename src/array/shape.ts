@@ -1,4 +1,4 @@
-// What a key in the store looks like: whose object it may be. Only its metadata say whose it is. Pure.
+// Which task and attempt a key in the store may belong to. Only the object's metadata prove it. Pure.
 import { parseMoment, parsePartial } from '../model/format/keys.ts';
 
 export const KINDS = ['checkpoints', 'partials', 'older'] as const;
@@ -7,7 +7,7 @@ export type Kind = (typeof KINDS)[number];
 export interface Shape {
   readonly kind: Kind | 'result';
   readonly index: string;
-  /** Undefined if the key does not tell it. */
+  /** Undefined if the key does not contain the attempt. */
   readonly attempt: number | undefined;
 }
 
@@ -15,7 +15,7 @@ const PARTIAL = /\.([\w-]+)\.partial-(\d[^/]*)$/;
 const OLDER = /\.([\w-]+)\.~[1-9]\d*~(?:\.zst)?$/;
 const RESULT = /\.([\w-]+?)(?:\.zst)?$/;
 
-/** Undefined for what is no object of a task. */
+/** Undefined if the key cannot be an object of a task. */
 export function shapeOf(key: string, taskName: string): Shape | undefined {
   const mark = `.${taskName}.`;
   const at = key.lastIndexOf(mark);

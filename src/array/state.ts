@@ -1,32 +1,36 @@
-// What a row of the survey means: the state of its index. Pure.
+// Derives the state of an index from its row in the survey. Pure.
 import { compareIndices, indicesOf, hasIndex, type IndexSet, numberOfIndex } from '../model/index-set.ts';
 import { numberText } from './columns.ts';
 import type { IndexRow, Survey } from './survey.ts';
 
 /**
- * `done`: the task ended with 0 and everything is stored. `failed`: it did not. `preempted`: to be run again.
- * `running`: the newest attempt gives signs of life. `stale`: it gave none for a while, so it was probably killed.
- * `ended`: a `capture watch` that nobody told how the task ended. `missing`: no attempt has begun.
+ * - `done`: the task exited 0 and everything is stored.
+ * - `failed`: the task failed, or not everything is stored.
+ * - `preempted`: the task is to run again.
+ * - `running`: the newest attempt has a recent heartbeat.
+ * - `stale`: it has had none for a while, so it was probably killed.
+ * - `ended`: a `capture watch`, which does not know how the task ended.
+ * - `missing`: no attempt has started.
  */
 export const STATES = ['failed', 'stale', 'missing', 'preempted', 'ended', 'running', 'done'] as const;
 export type State = (typeof STATES)[number];
 
-/** One index of the array, whether or not there is anything of it. */
+/** One index of the array, whether or not anything of it is stored. */
 export interface IndexState {
   readonly index: string;
   readonly state: State;
-  /** Undefined for a `missing` one. */
+  /** Undefined if the state is `missing`. */
   readonly row: IndexRow | undefined;
 }
 
 /**
- * A running attempt writes a record at least once an hour (sidecar/queue/recorder). Two of them may be lost to an outage
- * of the store, and the clocks of two machines differ by minutes at most.
+ * A running attempt writes a record at least once an hour (sidecar/queue/recorder). An outage of the store may cost two
+ * of them, and the clocks of two machines differ by minutes at most.
  */
 export const STALE_AFTER_MS = 130 * 60_000;
 export const STALE_AFTER = `${STALE_AFTER_MS / 60_000}m`;
 
-/** All of the survey; with `set` those of it, and the missing ones. In the order of the indices. */
+/** All indices of the survey, in order. With `set`: the indices of the set, including the missing ones. */
 export function* statesOf(
   { rows, nowMs }: Survey,
   staleAfterMs: number,
@@ -50,10 +54,12 @@ export function* statesOf(
   }
 }
 
-/** Behind the state of an index or attempt whose newest record cannot be read: its key alone says the state. */
+/**
+ * Appended to the state of an index or attempt whose newest record cannot be read: the state comes from its key alone.
+ */
 export const DAMAGED = '; its newest record is damaged';
 
-/** `failed 1` carries what capture exited with. */
+/** `failed 1`: the number is capture's exit status. */
 export function stateText({
   state,
   status,
@@ -85,7 +91,7 @@ export function countsText(counts: Counts, paint = (_: State, text: string): str
   return `${numberText(total)} ${total === 1 ? 'index' : 'indices'}: ${parts.join(', ')}`;
 }
 
-/** Indices that the survey found and that are not of the set. */
+/** Indices in the survey that are not in the set. */
 export function othersThan({ rows }: Survey, set: IndexSet): readonly string[] {
   return rows
     .map(({ index }) => index)
@@ -99,6 +105,6 @@ export function stateOf({ newest, telling, seenMs }: IndexRow, nowMs: number, st
   const { kind } = newest;
   if (kind === 'done' || kind === 'failed' || kind === 'preempted' || kind === 'ended') return kind;
   if (seenMs === undefined || nowMs - seenMs <= staleAfterMs) return 'running';
-  // A later attempt that was only claimed changes nothing of what is stored (sidecar/startup/done-already).
+  // A later attempt that was only claimed has not changed what is stored (sidecar/startup/done-already).
   return newest.seq === 0 && telling?.kind === 'done' ? 'done' : 'stale';
 }

@@ -1,4 +1,5 @@
-// From `<url>` and --task-name to the open store of an array: the same options, variables and credentials as of --to.
+// Opens the store of an array from `<url>` and --task-name. It uses the same options, variables and credentials as
+// --to.
 import type { Line, Tools } from '../cli/command.ts';
 import { IDENTITY } from '../cli/options/identity.ts';
 import type { Option } from '../cli/options/spec.ts';
@@ -16,10 +17,10 @@ import { Outage } from './outage.ts';
 
 const FLAGS = Object.keys(KIND_FLAGS) as readonly (keyof typeof KIND_FLAGS)[];
 
-/** How the store is reached. */
+/** Options for the connection to the store. */
 export const STORE_OPTIONS: readonly Option[] = FLAGS.map((name) => STORE[name]);
 
-/** The options that say which array is meant; all commands have them. */
+/** The options that select the array; all commands have them. */
 export const ADDRESS_OPTIONS: readonly Option[] = [
   {
     ...IDENTITY.taskName,
@@ -30,19 +31,19 @@ export const ADDRESS_OPTIONS: readonly Option[] = [
   ...STORE_OPTIONS,
 ];
 
-/** What the command line says of it. */
+/** The address from the command line. */
 export interface ArrayAddress {
   readonly settings: StoreSettings;
   readonly taskName: string | undefined;
 }
 
-/** Where an array is stored. */
+/** An array and its open store. */
 export interface StoredArray {
   readonly store: Store;
   readonly taskName: string;
 }
 
-/** Undefined if there is no URL, or none that is right: that has been refused. */
+/** Undefined if no URL is given, or if a mistake was reported. */
 export function readAddress({ title, operands, env, values, cwd }: Line): ArrayAddress | undefined {
   const taskName = values.of(IDENTITY.taskName);
   const ofVariable = operands.url === undefined;
@@ -60,7 +61,9 @@ export function readAddress({ title, operands, env, values, cwd }: Line): ArrayA
   return { settings: { url: found, flags, unfenced: false }, taskName };
 }
 
-/** Opens the store of an array. The user hears of its outages. Nothing is asked yet; whoever opened it closes it. */
+/**
+ * Opens the store of an array, and tells the user about its outages. Sends no request yet. The caller closes the store.
+ */
 export async function openHeard(
   { settings }: ArrayAddress,
   { log }: Pick<Tools, 'log'>,
@@ -70,7 +73,7 @@ export async function openHeard(
     onTry: outage.tried,
     warn: (warning) => warnOnce(log, warning),
   });
-  // A directory is walked in one go: that takes what it takes.
+  // A directory is walked in one go, which may take long without being an outage.
   if (store.listsByPage) outage.asked();
   return {
     store,
@@ -82,8 +85,8 @@ export async function openHeard(
 }
 
 /**
- * Finds the task if none was given: one request. Throws status 64 if several share the prefix, and 66 if nothing is
- * stored there.
+ * Finds the task if none was given, with one request. Throws status 64 if several tasks share the prefix, and 66 if
+ * nothing is stored there.
  */
 export async function findArray(
   store: Store,
@@ -105,7 +108,7 @@ async function onlyTask(store: Store, signal: AbortSignal): Promise<string> {
   });
 }
 
-/** Nothing that capture has written is below the prefix. */
+/** The error that capture has written nothing below the prefix. */
 export function nothingThere({ url }: Store, taskName?: string): CaptureError {
   const of = taskName === undefined ? '' : ` of task ${taskName}`;
   return new CaptureError(EXIT.inputMissing, `nothing is stored${of} under ${url}`, {

@@ -1,66 +1,66 @@
-// What a listing of their records says of all indices of an array: no record is read. What stays in memory of an index
-// is one small row, however many records it has.
+// Surveys all indices of an array from a listing of their records. It reads no record. In memory, each index takes one
+// small row, however many records it has.
 import { compareIndices } from '../model/index-set.ts';
 import { parseRecordKey, recordPrefix, taskPrefix } from '../model/format/keys.ts';
 import { RECORD_KINDS, type RecordKind } from '../model/format/records.ts';
 import { forEachAtOnce } from '../model/waiting.ts';
-import { roomInHeap, tooMany } from '../native/heap.ts';
+import { roomInHeap, tooManyForHeap } from '../native/heap.ts';
 import { INDEX } from '../scheduler/identity.ts';
 import type { ListedObject, Store } from '../store/contract/store.ts';
 import type { StoredArray } from './stored-array.ts';
 
-/** What the key of a record says, and when it was put there by the store's clock. */
+/** What the key of a record says, and when the record was written by the store's clock. */
 export interface RecordAt {
   readonly key: string;
   readonly attempt: number;
   readonly seq: number;
   readonly kind: RecordKind;
-  /** Of `failed` only: what capture exited with. */
+  /** Only for `failed`: capture's exit status. */
   readonly status: number | undefined;
   readonly modifiedMs: number | undefined;
 }
 
-/** What the listing says of one index. Instants are ms since the epoch, by the store's clock. */
+/** What the listing says of one index. Times are ms since the epoch, by the store's clock. */
 export interface IndexRow {
   readonly index: string;
-  /** How many attempts have left a record. */
+  /** How many attempts have a record. */
   readonly attempts: number;
   /** Key of the newest record of each attempt, ascending. */
   readonly newestOfEach: readonly string[];
-  /** The newest record of all: of the newest attempt. A list segment is no record. */
+  /** The newest record of the newest attempt. List segments do not count as records. */
   readonly newest: RecordAt;
   /**
-   * The newest that tells what is stored; all but the claim of an attempt do. It names what earlier attempts have
-   * stored, too. Undefined if there are only claims.
+   * The newest record that says what is stored, including the objects of earlier attempts. Every record except an
+   * attempt's claim says so. Undefined if there are only claims.
    */
   readonly telling: RecordAt | undefined;
-  /** When the newest attempt was claimed; undefined if its claim is gone. */
+  /** When the newest attempt was claimed; undefined if its claim was deleted. */
   readonly claimedMs: number | undefined;
-  /** When the newest attempt last wrote anything: its sign of life. */
+  /** When the newest attempt last wrote anything: its heartbeat. */
   readonly seenMs: number | undefined;
   /** When the newest generation was committed. */
   readonly checkpointMs: number | undefined;
 }
 
 export interface Survey {
-  /** In the order of their indices, numbers first. */
+  /** Sorted by index, numbers first. */
   readonly rows: readonly IndexRow[];
-  /** Now by the store's clock, as far as it can be seen: no record is newer. */
+  /** The current time by the store's clock, as far as it is known: no record is newer. */
   readonly nowMs: number;
 }
 
-/** What an index may begin with (scheduler/identity). */
+/** The characters that an index may start with (scheduler/identity). */
 const FIRST_CHARACTERS = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz';
-/** Keys of a page of S3: an array that has no more needs one request. */
+/** Keys per page of S3: a listing with no more needs one request. */
 const ONE_PAGE = 1000;
 const LISTINGS_AT_ONCE = 16;
-/** What is kept of an index, and of each of its attempts. */
+/** Memory for an index, and for each of its attempts. */
 const ROW_BYTES = 450;
 const ATTEMPT_BYTES = 130;
 
 /**
- * Lists the records of all indices of the task. If a server gives a listing page by page, a long one is asked for in
- * parts, by the first character of the index, several at once. `nowMs` is the time of day of this machine.
+ * Lists the records of all indices of the task. If the server pages its listings, a long listing is split by the first
+ * character of the index, and the parts run concurrently. `nowMs` is this machine's time of day.
  */
 export async function survey(
   { store, taskName }: StoredArray,
@@ -68,7 +68,7 @@ export async function survey(
   signal: AbortSignal,
 ): Promise<Survey> {
   const prefix = taskPrefix(taskName);
-  const room = new Room(store, taskName);
+  const room = new MemoryBudget(store, taskName);
   const list = async (part: string, mostKeys: number): Promise<readonly IndexRow[] | undefined> =>
     rowsOf(store.list(part, signal), { prefix, mostKeys, room });
   let rows = await list(prefix, store.listsByPage ? ONE_PAGE : Infinity);
@@ -82,7 +82,7 @@ export async function survey(
   return surveyOf(rows, nowMs);
 }
 
-/** The same of one index alone: one listing of its own. */
+/** The same for one index, with a listing of its own. */
 export async function surveyIndex(
   { store, taskName }: StoredArray,
   index: string,
@@ -90,20 +90,20 @@ export async function surveyIndex(
   signal: AbortSignal,
 ): Promise<Survey> {
   const listing = store.list(recordPrefix({ taskName, index }), signal);
-  const how = { prefix: taskPrefix(taskName), mostKeys: Infinity, room: new Room(store, taskName) };
+  const how = { prefix: taskPrefix(taskName), mostKeys: Infinity, room: new MemoryBudget(store, taskName) };
   return surveyOf((await rowsOf(listing, how)) ?? [], nowMs);
 }
 
 function surveyOf(rows: readonly IndexRow[], nowMs: number): Survey {
   return {
     rows: rows.toSorted((a, b) => compareIndices(a.index, b.index)),
-    // A record of the future: the clock of this machine is behind that of the store.
+    // A record in the future means that this machine's clock is behind the store's.
     nowMs: rows.reduce((latest, { seenMs }) => Math.max(latest, seenMs ?? 0), nowMs),
   };
 }
 
-/** For the rows of one survey. */
-class Room {
+/** The memory budget for the rows of one survey. */
+class MemoryBudget {
   readonly #what: string;
   #bytes = roomInHeap();
   #rows = 0;
@@ -112,10 +112,10 @@ class Room {
     this.#what = `indices of task ${taskName} in ${url}`;
   }
 
-  /** Throws status 69 if there is none left. */
+  /** Throws status 69 if the budget is used up. */
   take({ attempts }: IndexRow): void {
     this.#bytes -= ROW_BYTES + attempts * ATTEMPT_BYTES;
-    if (this.#bytes < 0) throw tooMany(this.#what, this.#rows);
+    if (this.#bytes < 0) throw tooManyForHeap(this.#what, this.#rows);
     this.#rows += 1;
   }
 }
@@ -123,10 +123,10 @@ class Room {
 interface RowsOptions {
   readonly prefix: string;
   readonly mostKeys: number;
-  readonly room: Room;
+  readonly room: MemoryBudget;
 }
 
-/** Undefined if there are more than `mostKeys`. All keys of an index stand together: a listing is in their order. */
+/** Undefined if there are more than `mostKeys`. Listings are sorted by key, so all keys of an index are adjacent. */
 async function rowsOf(
   listing: AsyncIterable<ListedObject>,
   { prefix, mostKeys, room }: RowsOptions,
@@ -145,7 +145,7 @@ async function rowsOf(
     if (keys > mostKeys) return undefined;
     const [index = '', ...rest] = key.slice(prefix.length).split('/');
     const at = parseRecordKey(key);
-    // What is no index capture has not written.
+    // capture has not written keys without a valid index.
     if (at === undefined || rest.length !== 1 || !INDEX.test(index)) continue;
     if (growing?.index !== index) {
       take(growing);
@@ -159,14 +159,14 @@ async function rowsOf(
 
 type Listed = Omit<RecordAt, 'kind'> & { readonly kind: string };
 
-/** Not a list segment. */
+/** False for a list segment. */
 export function isRecord<T extends { readonly kind: string }>(
   at: T,
 ): at is T & { readonly kind: RecordKind } {
   return RECORD_KINDS.some((kind) => kind === at.kind);
 }
 
-/** The row of one index while its keys come, oldest first. */
+/** Builds the row of one index while its keys arrive, oldest first. */
 class GrowingRow {
   readonly index: string;
   #attempt = 0;
@@ -199,7 +199,7 @@ class GrowingRow {
     if (at.kind === 'checkpoint') this.#checkpointMs = at.modifiedMs;
   }
 
-  /** None if there were only list segments. */
+  /** Empty if there were only list segments. */
   row(): readonly IndexRow[] {
     if (this.#newest === undefined) return [];
     return [

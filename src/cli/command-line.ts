@@ -1,5 +1,5 @@
-// Reads the arguments before `--`, with commander. It finds every mistake and prints none. It must never read past the
-// `--`: what follows is the task's.
+// Parses the arguments before `--` with commander. It finds all mistakes and prints none. It must never read past the
+// `--`, because the rest belongs to the task.
 import { Command, CommanderError, Option } from 'commander';
 import type { Mistake } from '../model/errors.ts';
 import { showPath } from '../model/path.ts';
@@ -18,25 +18,25 @@ export interface KnownOptions {
   readonly title: string;
   /** In the order of the help. */
   readonly options: readonly OptionOf[];
-  /** Accepted, and neither read nor shown. */
+  /** Accepted, but neither read nor shown. */
   readonly idle: readonly OptionOf[];
-  /** What an option that is none of these may have been meant for. */
+  /** A hint for an unknown option that the user may have meant for something else. */
   aside?(word: string): string;
 }
 
 export interface CommandLine {
   readonly given: GivenOptions;
-  /** Arguments that are no options. */
+  /** Arguments that are not options. */
   readonly operands: readonly string[];
   readonly mistakes: readonly Mistake[];
 }
 
-/** `job.yaml`, as the first word behind `capture run`, `array` or `submit` (cli/job); no option is one. */
+/** `job.yaml` as the first word after `capture run`, `array` or `submit` (cli/job). An option is never a job file. */
 export function isJobFile(word: string): boolean {
   return /^[^-].*\.ya?ml$/is.test(word);
 }
 
-/** The command as commander wants it: its options, in groups. It neither prints nor exits. */
+/** The command for commander: its options, in groups. It neither prints nor exits. */
 export function commanderOf({ title, options, idle }: KnownOptions): Command {
   const command = new Command(title)
     .helpOption(false)
@@ -55,12 +55,13 @@ function optionOf(spec: OptionOf): Option {
     : option.argParser<readonly string[]>((value, before) => [...(before ?? []), value]);
 }
 
-/** `args` are the command's own, without its name, up to the `--`. */
+/** `args` are the arguments after the command's name, up to the `--`. */
 export function readCommandLine(known: KnownOptions, args: readonly string[]): CommandLine {
   const command = commanderOf(known);
   const rest = parse(command, args);
   if ('lacksValue' in rest) {
-    // Commander stops here. The option is the last argument: the others are read without it.
+    // commander stops at an option without its value. That option is the last argument, so the others are read without
+    // it.
     const read = readCommandLine(known, args.slice(0, -1));
     return { ...read, mistakes: [...read.mistakes, lacksValue(rest.lacksValue)] };
   }
@@ -70,7 +71,8 @@ export function readCommandLine(known: KnownOptions, args: readonly string[]): C
   const given = new Map([...all].filter(([name]) => !idle.has(name)));
   return {
     given,
-    // If an option took another option for its value, the real value is left over: that is no second mistake.
+    // If an option swallowed another option as its value, the real value is left over. It is not reported as a second
+    // mistake.
     operands: valueless.length > 0 ? [] : rest.operands,
     mistakes: [
       ...rest.unknown
@@ -97,7 +99,7 @@ function parse(
 function givenBy(command: Command, options: readonly OptionOf[]): GivenOptions {
   const given = new Map<string, Given>();
   for (const { name, flags } of options) {
-    // `--no-x` is `x` to commander.
+    // commander names `--no-x` `x`.
     const attribute = new Option(flags).attributeName();
     if (command.getOptionValueSource(attribute) !== 'cli') continue;
     const read: unknown = command.getOptionValue(attribute);
@@ -106,7 +108,7 @@ function givenBy(command: Command, options: readonly OptionOf[]): GivenOptions {
   return given;
 }
 
-/** `--to --index 3`: commander takes the next option for the value. */
+/** `--to --index 3`: commander takes the next option as the value. */
 function swallowed(given: GivenOptions, command: Command): readonly Mistake[] {
   const flags = new Set(flagsOf(command));
   return [...given.values()].flatMap(({ values, source }) =>
@@ -114,7 +116,7 @@ function swallowed(given: GivenOptions, command: Command): readonly Mistake[] {
   );
 }
 
-/** `-r=x`: commander takes `=x` for the value. */
+/** `-r=x`: commander takes `=x` as the value. */
 function shortWithEquals(args: readonly string[], command: Command): readonly Mistake[] {
   const short = new Set(command.options.filter(({ required }) => required).map((option) => option.short));
   return args.flatMap((arg) => {
@@ -138,7 +140,7 @@ function unknownOption(arg: string, command: Command, { title, options, aside }:
   const help = [`${title} --help`, ...(aside === undefined ? [] : [aside(showPath(word))])].join('; ');
   const message = `unknown option ${showPath(word)}`;
   if (nearest === undefined) return { message, hint: help };
-  // One that means nothing here may not be what was meant.
+  // An option that has no meaning for this command may not be what the user meant.
   const isShown = options.some(({ name }) => name === nearest);
   return { message, hint: isShown ? `--${nearest}` : `--${nearest}; ${title} --help` };
 }

@@ -1,5 +1,5 @@
-// Read this first. What a command is made of: what its help says, which options it has, what a command line means to it,
-// and what it does then. It has one file, or one folder, that exports one of these.
+// Read this first. The parts of a command: its help, its options, how it parses its command line, and its action. Each
+// command has one file or folder that exports a {@link Command}.
 import type { Log } from '../log/log.ts';
 import type { Mistake } from '../model/errors.ts';
 import type { ExitStatus } from '../model/exit-status.ts';
@@ -11,81 +11,87 @@ import type { Caller, Values } from './options/values.ts';
 import type { Output } from './output.ts';
 
 export interface CommandHelp {
-  /** Behind the name, if it is more than the table of commands says. */
+  /** The usage after the name, if it differs from the table of commands. */
   readonly usage?: string;
   readonly about: string;
-  /** Paragraphs behind the options. */
+  /** Paragraphs after the options. */
   readonly notes?: readonly string[];
-  /** What each exit status says. Those of every command (64, 70, 143) are added. */
+  /** The meaning of each exit status. The statuses of every command (64, 70, 143) are added. */
   readonly statuses: Readonly<Record<number, string>>;
-  /** Before the statuses, and behind them. */
+  /** Text before and after the statuses. */
   readonly statusNotes?: { readonly before?: string; readonly behind?: string };
   /** One command line each. */
   readonly examples: readonly string[];
 }
 
-/** A command as far as its line is read. `Request`: what it is asked to do. */
+/** The part of a command that parses its line. `Request` is the result. */
 export interface CommandSpec<Request = unknown> {
   readonly name: CommandName;
   readonly help: CommandHelp;
-  /** Its own, in the order of the help; those about messages are added. */
+  /** Its own options, in the order of the help. The options for messages are added. */
   readonly options: readonly Option[];
-  /** Accepted, and neither read nor shown: one list of options serves several commands. */
+  /** Accepted, but neither read nor shown, so that one list of options serves several commands. */
   readonly idle?: readonly Option[];
-  /** Options whose variables are read, too. */
+  /** Options that may also be set by their variables. */
   readonly variables?: readonly Option[];
-  /** A task stands behind `--`, or in a job file that is the first word. */
+  /** A task follows `--`, or is in a job file that is the first word. */
   readonly takesTask?: true;
-  /** Its words may stand behind `--`, too: a name may begin as an option does. */
+  /** Operands may also follow `--`, because a name may start like an option. */
   readonly wordsBehind?: true;
-  /** It handles signals itself. Every other command ends well at the first one, and at once at the second. */
+  /**
+   * The command handles signals itself. Every other command ends in order on the first signal, and at once on the
+   * second.
+   */
   readonly handlesSignals?: true;
-  /** Looks at the first word, unless it is an option. A mistake that it finds is the only one that is said. */
+  /** Checks the first word, unless it is an option. If it finds a mistake, no other one is reported. */
   firstWordMistake?(word: string | undefined, hasTask: boolean): Mistake | undefined;
   /**
-   * Returns what is to be done. All that is wrong goes to `line.values.refuse`: then nothing is done, and the request may be
-   * undefined. It asks nobody and changes nothing.
+   * Returns the request. Mistakes go to `line.values.refuse`; then the command does not run, and the request may be
+   * undefined. Does no I/O and changes nothing.
    */
   read(line: Line): Request | undefined;
 }
 
 export interface Command<Request = unknown> extends CommandSpec<Request> {
-  /** Tasks wait for its start, and it asks no store: so it loads no logger for plain messages, and prepares no md5. */
+  /**
+   * Tasks wait for this command to start, and it uses no store. So it loads no logger for plain messages, and prepares
+   * no md5.
+   */
   readonly isLight?: true;
-  /** It works in a directory that is gone. */
+  /** The command works even if the current directory was removed. */
   readonly needsNoDirectory?: true;
-  /** The index that each of its messages names. */
+  /** The index in each of its messages. */
   indexOf?(request: Request): string | undefined;
-  /** Does what was asked, and resolves to the exit status. Throws a CaptureError, which has a status of its own. */
+  /** Runs the command, and resolves to the exit status. Throws a CaptureError, which has its own status. */
   act(request: Request, tools: Tools): Promise<ExitStatus>;
 }
 
-/** A command line, as far as every command reads it in the same way. */
+/** The part of a command line that all commands parse in the same way. */
 export interface Line extends Caller {
   /** `capture status`, for hints. */
   readonly title: string;
-  /** Behind the name, up to the `--`. */
+  /** The words after the name, up to the `--`. */
   readonly words: readonly string[];
   readonly given: GivenOptions;
   readonly values: Values;
-  /** By the names that the table of commands gives them. */
+  /** Operands by their names in the table of commands. */
   readonly operands: Readonly<Record<string, string | undefined>>;
-  /** Words stood where none belongs, and have been refused. */
+  /** Superfluous words were found, and reported as mistakes. */
   readonly hasStray: boolean;
-  /** What stands behind `--`, or in the job file. */
+  /** The command after `--`, or in the job file. */
   readonly task: GivenCommand | undefined;
   readonly job: JobLine | undefined;
-  /** Allowed, but probably not meant: said before it begins. */
+  /** Warns before the start about options that are allowed, but probably a mistake. */
   readonly warn: (warnings: readonly Mistake[]) => void;
 }
 
-/** What a command works with. Whoever made them closes them. */
+/** What a command works with. Its caller closes them. */
 export interface Tools {
   /** stderr: messages and progress. */
   readonly log: Log;
-  /** stdout: only what was asked for. */
+  /** stdout: only the requested output. */
   readonly out: Output;
-  /** Aborts at SIGINT, SIGTERM, SIGHUP, SIGQUIT and when nobody reads stdout any more. */
+  /** Aborts on SIGINT, SIGTERM, SIGHUP and SIGQUIT, and when the reader of stdout is gone. */
   readonly signal: AbortSignal;
   readonly env: NodeJS.ProcessEnv;
 }

@@ -1,10 +1,13 @@
-// The table of all commands, in the order of the help. A new one has its line here, its file in the list of its program
-// (`commands.ts` beside each main.ts), and its name in bin/capture.
+// The table of all commands, in the order of the help. A new command needs its line here, its file in the list of its
+// program (`commands.ts` next to each main.ts), and its name in bin/capture.
 
-/** The files of dist/ that bin/capture becomes. */
+/** The files of dist/ that bin/capture executes. */
 type Program = 'capture' | 'flush' | 'many' | 'queue' | 'array';
 
-/** By name: the program that has it; what stands behind the name, `<must>` or `[may]`; and what it is for, in one line. */
+/**
+ * By name: the program that contains the command, its operands (`<required>` or `[optional]`), and its purpose in one
+ * line.
+ */
 const TABLE = {
   run: ['capture', '-- <task>', 'run a task with capture beside it (the word run may be left out)'],
   array: ['many', '-- <task>', 'run all tasks of an array on this machine'],
@@ -47,22 +50,25 @@ export function usageOf(name: CommandName): string {
   return TABLE[name][1];
 }
 
-/** What it is for. */
+/** The purpose of a command, in one line. */
 export function purposeOf(name: CommandName): string {
   return TABLE[name][2];
 }
 
-/** Those that stand behind these words: `queue ` has `status`. Without a word those that stand behind `capture`. */
+/**
+ * The commands that start with these words: `queue ` gives `status`. Without words, the commands directly after
+ * `capture`.
+ */
 export function commandsBehind(words: string): readonly CommandName[] {
   return COMMAND_NAMES.filter((name) => name.startsWith(words) && !name.slice(words.length).includes(' '));
 }
 
-/** What a user calls it: `run` may be left out. */
+/** The name that users type: `run` may be left out. */
 export function titleOf(name: CommandName): string {
   return name === 'run' ? 'capture' : `capture ${name}`;
 }
 
-/** The words that a command takes beside its options, in order, each with whether it must be there. */
+/** The operands of a command in order, each with whether it is required. */
 export function operandsOf(name: CommandName): readonly { readonly name: string; readonly must: boolean }[] {
   const [words = ''] = usageOf(name).split('--');
   return [...words.matchAll(/([<[])(\w+)/g)].map(([, bracket, word = '']) => ({

@@ -2,4 +2,4 @@
 import { flushCommand } from './flush.ts';
 import { runProgram } from './program.ts';
 
-void runProgram([flushCommand]);
+export const main = (): Promise<never> => runProgram([flushCommand]);

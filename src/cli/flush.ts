@@ -1,5 +1,5 @@
-// `capture flush`: asks the sidecar over its control socket until all is stored, and says what came of it. Scripts call it
-// between their steps: it loads nothing of a run but the names of its options.
+// `capture flush`: asks the sidecar over its control socket to wait until everything is stored, and prints the result.
+// Scripts call it between their steps, so it loads nothing of a run except the names of its options.
 import fs from 'node:fs';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -41,25 +41,25 @@ const FLUSH = group('Flush:', {
 });
 
 const DEFAULT_TIMEOUT_MS = 30_000;
-/** A sidecar that watches answers at once: who takes longer hangs, and a probe must hear of it. */
+/** A running sidecar answers at once. A slower one hangs, and a probe must report that. */
 const DEFAULT_PING_TIMEOUT_MS = 5000;
 const NO_SOCKET =
   'call it in a task that capture runs, or name the socket of a capture watch: capture flush --control <path>';
 const LONGER = 'wait longer with --timeout; the messages of capture itself say what stands in the way';
-/** The sidecar answers in time, unless it hangs: we wait this much longer, and then give up. */
+/** A sidecar that does not hang answers in time. We wait this much longer, then give up. */
 const LATE_MS = 2000;
-/** A sidecar that died is replaced within seconds: we ask again this often. */
+/** A dead sidecar is replaced within seconds. This is the interval of our retries. */
 const AGAIN_MS = 100;
-/** So many names stand in the message, then how many more there are. */
+/** The message contains this many names, then the number of the others. */
 const NAMED_LEFT = 20;
 
 export interface FlushRequest {
-  /** Where the sidecar listens; undefined: nobody said where. */
+  /** The path of the sidecar's socket; undefined if it was not given. */
   readonly socket: string | undefined;
-  /** Something hints at a run, or wants to be sure that there is one. */
+  /** Fail if no run is there: something hints at a run, or the caller requires one. */
   readonly needsRun: boolean;
   readonly ping: boolean;
-  /** A checkpoint that is open, or a set that is not complete, is not forgiven either. */
+  /** An open checkpoint file, or an incomplete set, is an error, too. */
   readonly strict: boolean;
   readonly timeoutMs: number;
 }
@@ -121,12 +121,12 @@ function readFlush({ values, env }: Line): FlushRequest {
 
 type FlushQuestion = Omit<FlushRequest, 'socket'> & { readonly socket: string };
 
-/** How one try ended: with an answer, or why there is none. `heard`: somebody had taken the question. */
+/** The result of one try: an answer, or why there is none. `heard`: a process had accepted the request. */
 type Try =
   | { readonly kind: 'answer'; readonly answer: ControlAnswer }
   | { readonly kind: 'nothing'; readonly why: string; readonly heard: boolean; readonly again: boolean };
 
-/** Resolves to the exit status: 0, 69 if nobody answers, 74 if something is not stored in time. */
+/** Resolves to the exit status: 0, 69 if no sidecar answers, 74 if something was not stored in time. */
 async function flush(request: FlushRequest): Promise<ExitStatus> {
   const { socket } = request;
   if (socket === undefined) {
@@ -195,7 +195,7 @@ function ask(path: string, request: ControlRequest, withinMs: number): Promise<T
     });
     socket.on('error', (error) => {
       const errno = errnoOf(error);
-      // Nobody listens: a sidecar that died is being replaced. A socket that is not there belongs to no run.
+      // The socket has no listener: a dead sidecar is being replaced. If the socket does not exist, there is no run.
       if (!heard) nothing(errno ?? error.message, errno === 'ECONNREFUSED' || errno === 'EAGAIN');
     });
     socket.on('close', () => {
@@ -206,13 +206,14 @@ function ask(path: string, request: ControlRequest, withinMs: number): Promise<T
 }
 
 /**
- * Where everybody may put names, as in /tmp, anybody can listen under one, and say that all is durable. The sidecar answers
- * the same users, so nobody is shut out who would have had an answer.
+ * In a directory where everybody may create files, such as /tmp, another user could listen at this path and claim that
+ * everything is durable. The sidecar itself answers only the same users, so this check excludes nobody who would get an
+ * answer.
  */
 function strangerAt(socket: string): string | undefined {
   const uid = fs.statSync(encodePath(socket), { throwIfNoEntry: false })?.uid;
   const we = process.geteuid?.();
-  // Root may ask for another user, whose socket it has named.
+  // Root may name the socket of another user.
   if (uid === undefined || isOursOrRoots(uid) || we === ROOT_UID) return undefined;
   return `user ${uid} listens there, and you are ${we}`;
 }

@@ -1,4 +1,4 @@
-// What --help prints, of every command in the same form, made from its table of options, so that no option is left out.
+// Prints --help in the same form for every command, from its table of options, so that no option is missing.
 import { Help } from 'commander';
 import type { CommandSpec } from './command.ts';
 import { commanderOf, type KnownOptions } from './command-line.ts';
@@ -6,7 +6,7 @@ import { type CommandName, commandsBehind, purposeOf, usageOf } from './commands
 
 const WIDTH = 100;
 
-/** Those that every command can end with. */
+/** The statuses that every command can end with. */
 const STATUSES: Readonly<Record<number, string>> = {
   64: 'an option is wrong (nothing was done)',
   70: 'capture itself failed',

@@ -1,14 +1,13 @@
-// stdout of a command: only what was asked for, tables, JSON and bytes of objects. A reader that goes away (`| head`) ends
-// the command without a word.
+// stdout of a command: only the requested tables, JSON and bytes of objects. If the reader goes away (`| head`), the
+// command ends silently.
 import type { Writable } from 'node:stream';
 import { once } from 'node:events';
 import { styleText } from 'node:util';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import { showPath } from '../model/path.ts';
-import { ShownBytes } from '../model/shown-bytes.ts';
+import { decodePath, showLines, showPath } from '../model/path.ts';
 
-/** SIGPIPE would have ended another program (signal(7)); Node ignores it and gives EPIPE. */
+/** Node ignores SIGPIPE (signal(7)), which would end other programs, and reports EPIPE instead. */
 export class ReaderGone extends Error {
   constructor() {
     super('nobody reads stdout any more');
@@ -19,26 +18,29 @@ export class ReaderGone extends Error {
 export type Colour = 'red' | 'green' | 'yellow' | 'blue' | 'magenta' | 'cyan' | 'gray' | 'bold';
 
 export interface Output {
-  /** Resolves when there is room for more. Throws {@link ReaderGone} if nobody reads, or status 70 if it cannot write. */
+  /**
+   * Resolves when there is room for more. Throws {@link ReaderGone} if the reader is gone, or status 70 if it cannot
+   * write.
+   */
   write(text: string | Uint8Array): Promise<void>;
-  /** One line, in this colour: text of others in it is never more than text. */
+  /** Writes one line in this colour. Control characters in it are made harmless. */
   line(text: string, colour?: Colour): Promise<void>;
-  /** Bytes of others, for programs: as they are, but on a terminal as text. */
+  /** Writes foreign bytes: unchanged to programs, as safe text to a terminal. */
   passOn(bytes: Uint8Array): Promise<void>;
-  /** Resolves when all has left this process: process.exit() loses what has not. Throws as `write` does. */
+  /** Resolves when all data has left this process, because process.exit() drops the rest. Throws like `write`. */
   flush(): Promise<void>;
-  /** The text in this colour, if stdout is a terminal that has colours (NO_COLOR and TERM are obeyed). */
+  /** Colours the text if stdout is a terminal with colours (respects NO_COLOR and TERM). */
   paint(colour: Colour, text: string): string;
   readonly isTerminal: boolean;
-  /** Width of the terminal; no end if it is none: what reads a pipe wants all of a line. */
+  /** Width of the terminal. Infinity if stdout is none, because programs need whole lines. */
   readonly columns: number;
-  /** Its height; undefined if it is none: then nothing need fit. */
+  /** Height of the terminal. Undefined if stdout is none, so nothing must fit. */
   readonly rows: number | undefined;
 }
 
 /**
- * stdout, opened at the first use: the stream makes a shared pipe non-blocking, which a task must not see. `onBroken` is
- * called once if nothing more can be written: what {@link Output.write} then throws.
+ * Opens stdout on first use, because the stream makes a shared pipe non-blocking, which a task must not see. `onBroken`
+ * is called once if stdout is broken, with the error that {@link Output.write} then throws.
  */
 export function openOutput(onBroken: (why: Error) => void): Output {
   let opened: Opened | undefined;
@@ -74,7 +76,7 @@ export function openOutput(onBroken: (why: Error) => void): Output {
       if (opened === undefined) return;
       const { stdout, shown } = opened;
       if (shown !== undefined) await write(shown.end());
-      // In the order of the writes; the error of an earlier one is told a moment later.
+      // Callbacks run in the order of the writes. The error of an earlier write may arrive a moment later.
       await new Promise((resolve) => {
         stdout.write('', () => setImmediate(resolve));
       });
@@ -84,7 +86,7 @@ export function openOutput(onBroken: (why: Error) => void): Output {
     get isTerminal() {
       return open().stdout.isTTY;
     },
-    // Not kept: a window may be resized.
+    // Read each time, because a window may be resized.
     get columns() {
       const { stdout } = open();
       return stdout.isTTY ? stdout.columns : Infinity;
@@ -98,11 +100,11 @@ export function openOutput(onBroken: (why: Error) => void): Output {
 
 interface Opened {
   readonly stdout: NodeJS.WriteStream;
-  /** On a terminal. */
+  /** Set on a terminal. */
   readonly shown: ShownBytes | undefined;
 }
 
-/** A full disk, most often. */
+/** Usually a full disk. */
 function notWritten(error: unknown): CaptureError {
   return new CaptureError(EXIT.internal, `cannot write to stdout: ${reasonOf(error)}`, {
     hint: 'what was written is not all of it',
@@ -111,6 +113,50 @@ function notWritten(error: unknown): CaptureError {
 }
 
 async function roomIn(stream: Writable): Promise<void> {
-  // An error is told to the listener above.
+  // The listener above handles the error.
   await once(stream, 'drain').catch(() => undefined);
+}
+
+const NONE = Buffer.alloc(0);
+const [CARRIAGE_RETURN, FIRST_OF_SEVERAL, CONTINUES] = [0x0d, 0xc0, 0x80];
+/** The longest UTF-8 character without its last byte. */
+const MOST_BEFORE = 3;
+
+/**
+ * Makes foreign bytes (task output, file contents) safe for a terminal. Line feeds and tabs stay. Everything else that is
+ * not text is escaped (model/path.ts), and so are bytes that are not UTF-8. Takes the pieces of one stream, in order.
+ */
+export class ShownBytes {
+  /** The beginning of a character, or of a line ending, whose rest comes with the next piece. */
+  #held: Buffer = NONE;
+
+  add(piece: Uint8Array): string {
+    const bytes = Buffer.concat([this.#held, piece]);
+    const whole = bytes.length - unfinished(bytes);
+    this.#held = bytes.subarray(whole);
+    return showLines(decodePath(bytes.subarray(0, whole)));
+  }
+
+  /** The rest, once the stream has ended. */
+  end(): string {
+    const rest = this.#held;
+    this.#held = NONE;
+    return showLines(decodePath(rest));
+  }
+}
+
+/** How many bytes at the end may be the beginning of a longer character or line ending. */
+function unfinished(bytes: Buffer): number {
+  if (bytes.at(-1) === CARRIAGE_RETURN) return 1;
+  for (let count = 1; count <= Math.min(MOST_BEFORE, bytes.length); count += 1) {
+    const byte = bytes.at(-count) ?? 0;
+    if (byte >= FIRST_OF_SEVERAL) return count < lengthOf(byte) ? count : 0;
+    if (byte < CONTINUES) return 0;
+  }
+  return 0;
+}
+
+/** The length of a UTF-8 character by its first byte (RFC 3629, section 3). */
+function lengthOf(first: number): number {
+  return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
 }

@@ -1,5 +1,5 @@
-// The one way in and out of every program: it reads the command line, says what is wrong or lets the command act, and ends
-// with its status. What was thrown is said here and nowhere else.
+// The entry and exit of every program. It parses the command line, reports mistakes or runs the command, and exits with
+// its status. Thrown errors are reported only here.
 import { setMaxListeners } from 'node:events';
 import type { Log } from '../log/log.ts';
 import { warnOnce } from '../log/once.ts';
@@ -7,7 +7,7 @@ import { CaptureError, failureOf, reasonOf } from '../model/errors.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';
 import type { LogSettings } from '../model/format/settings.ts';
 import { guardInspector } from '../native/inspector.ts';
-import { ownArguments, ownEnvironment } from '../native/start.ts';
+import { ownArguments, ownEnvironment } from '../native/cmdline-environ.ts';
 import { openStops } from '../native/stops.ts';
 import type { Command, Tools } from './command.ts';
 import { realOutside } from './options/outside.ts';
@@ -16,29 +16,32 @@ import { findCommand, type Parsed, readLine } from './read-line.ts';
 import { plainLog } from './say.ts';
 import { uncheckedCertificates } from './warnings.ts';
 
-/** As a shell reports SIGPIPE (signal(7)): what another program would have ended with. */
+/** The status that a shell reports for SIGPIPE (signal(7)), which would have ended another program. */
 const READER_GONE = statusOfSignal(13);
 
-/** The kernel's own name of it, also after it was removed: nothing can be found or made in it then. */
+/**
+ * The kernel's name for the current directory. It works even after the directory was removed, when nothing can be found
+ * or created in it.
+ */
 const REMOVED_DIRECTORY = '/proc/self/cwd';
 
-/** Of this table the first is the command of a line that names none. */
+/** The first command of the table runs if the command line names none. */
 export type Commands = readonly [Command, ...Command[]];
 
 export async function runProgram(commands: Commands): Promise<never> {
   process.exit(await statusOf(commands));
 }
 
-/** Does what the command line of this process asks, and resolves to the exit status. */
+/** Runs the command line of this process, and resolves to the exit status. */
 export async function statusOf(commands: Commands): Promise<ExitStatus> {
-  // SIGUSR1 must not open a debugger, not even while we are starting.
+  // SIGUSR1 must not open a debugger, not even during the start.
   guardInspector();
   const stopping = new AbortController();
-  // Many requests listen at once: that is no leak.
+  // Many concurrent requests listen to it, so many listeners are no leak.
   setMaxListeners(0, stopping.signal);
   const out = openOutput((why) => stopping.abort(why));
   let log = plainLog;
-  // Nobody need read a help, nor what a command prints that asks no store, to its end.
+  // If the reader leaves early, help and the output of commands without a store still exit 0.
   let readerGone: ExitStatus = EXIT.ok;
   try {
     const { command, args, namesJob } = findCommand(commands, ownArguments());
@@ -58,7 +61,7 @@ export async function statusOf(commands: Commands): Promise<ExitStatus> {
   } catch (error) {
     return error instanceof ReaderGone ? readerGone : failed(error, log);
   } finally {
-    // Whatever failed, what was written before is not lost.
+    // Whatever failed, earlier output is not lost.
     await out.flush().catch(() => undefined);
     await log.close();
   }
@@ -77,7 +80,7 @@ function currentDirectory({ needsNoDirectory }: Command): string {
 }
 
 async function logFor(command: Command, parsed: Exclude<Parsed<unknown>, { kind: 'text' }>): Promise<Log> {
-  // Mistakes are never said to the log file, which may be one of them.
+  // Mistakes are never written to the log file, because its option may be one of them.
   const isWrong = parsed.kind === 'mistakes';
   const settings: LogSettings = isWrong ? { ...parsed.log, level: 'info', file: undefined } : parsed.log;
   const { level, format, file } = settings;
@@ -105,7 +108,7 @@ async function obey(command: Command, parsed: Parsed<unknown>, tools: Tools): Pr
   }
 }
 
-/** The first signal aborts `stopping`, and `act` ends as soon as it can. The second ends the process at once. */
+/** The first signal aborts `stopping`, and `act` ends as soon as it can. The second signal ends the process at once. */
 export async function untilStopped<T>(
   act: (signal: AbortSignal) => Promise<T>,
   stopping = new AbortController(),
@@ -119,14 +122,14 @@ export async function untilStopped<T>(
   try {
     return await act(signal);
   } catch (error) {
-    // Whatever else failed because of it.
+    // Errors after a stop are its consequence.
     throw signal.aborted ? signal.reason : error;
   } finally {
     stops.close();
   }
 }
 
-/** Says what was thrown, with what to do, and gives the exit status. */
+/** Logs a thrown error with its hint, and returns the exit status. */
 export function failed(error: unknown, log: Log): ExitStatus {
   const { status, message, hint } = failureOf(error);
   log.error(message, { event: 'refused', hint, status });

@@ -1,5 +1,5 @@
-// From a command line and the environment to what is to be done, for every command in the same way. Nothing is started
-// here, and all mistakes are found before any is said.
+// Converts a command line and the environment into a request, in the same way for every command. It starts nothing, and
+// finds all mistakes before any is reported.
 import type { Mistake } from '../model/errors.ts';
 import type { LogSettings } from '../model/format/settings.ts';
 import { showPath } from '../model/path.ts';
@@ -13,12 +13,12 @@ import { envNameOf, type Given, type GivenOptions, group, type Option } from './
 import { type Caller, Values } from './options/values.ts';
 
 export type Parsed<Request> =
-  /** Of the help, or the version. */
+  /** Help or version. */
   | { readonly kind: 'text'; readonly text: string }
   | {
       readonly kind: 'mistakes';
       readonly mistakes: readonly Mistake[];
-      /** How they are to be said. */
+      /** How to report them. */
       readonly log: LogSettings;
     }
   | {
@@ -31,7 +31,7 @@ export type Parsed<Request> =
 /** Loaded only if a job file is named. */
 export type JobReader = typeof withJobFile;
 
-/** The command that the first words name, else the first of the program; and what stands behind its name. */
+/** The command that the first words name, or the first one of the program, and the words after its name. */
 export function findCommand<Spec extends CommandSpec>(
   commands: readonly [Spec, ...Spec[]],
   argv: readonly string[],
@@ -46,7 +46,10 @@ export function findCommand<Spec extends CommandSpec>(
   return { command: commands[0], args: argv, namesJob: false };
 }
 
-/** `args` stand behind the command's name. The first `--` ends our arguments: no option can take it for its value. */
+/**
+ * `args` are the words after the command's name. The first `--` ends our arguments, and no option can take it as its
+ * value.
+ */
 export function readLine<Request>(
   command: CommandSpec<Request>,
   args: readonly string[],
@@ -73,7 +76,7 @@ export function readLine<Request>(
   const values = new Values(given, caller.cwd, mistakes);
   const log = messagesOf(values);
   if (misplaced !== undefined) return { kind: 'mistakes', mistakes: [misplaced], log };
-  // A file that cannot be read, or that was not read, leaves out what the line relies on.
+  // Without the job file's content, the line may seem to lack options. So only the file's mistakes are reported.
   if (job !== undefined && job.mistakes.length > 0) return { kind: 'mistakes', mistakes: job.mistakes, log };
   if (command.takesTask && line.operands.some(isJobFile)) return { kind: 'mistakes', mistakes, log };
 
@@ -90,7 +93,7 @@ export function readLine<Request>(
     job,
     warn: (found) => void warnings.push(...found),
   });
-  // Two readers may find the same.
+  // Two readers may find the same mistake.
   const said = new Map(mistakes.map((one) => [one.message, job?.placed(one) ?? one]));
   if (request === undefined && said.size === 0) throw new Error(`${known.title} asks for nothing`);
   return said.size > 0 || request === undefined
@@ -104,7 +107,7 @@ const HELP = group('Help:', {
 });
 const ABOUT_MESSAGES: readonly Option[] = [MESSAGES.level, MESSAGES.format, MESSAGES.file];
 
-/** With those about messages that the command itself has not named, and whose variables are read. */
+/** Adds the options for messages that the command does not list itself. Their variables are read, too. */
 function knownOptions(command: CommandSpec): KnownOptions & { readonly variables: readonly Option[] } {
   const { name, options, variables = [], idle = [], takesTask, wordsBehind } = command;
   const names = new Set([...options, ...idle].map((option) => option.name));
@@ -116,7 +119,7 @@ function knownOptions(command: CommandSpec): KnownOptions & { readonly variables
   return wordsBehind ? { ...known, aside: (word) => `for a name that begins so: ./${word}` } : known;
 }
 
-/** The words that are no options, by their names, and what is wrong with them. */
+/** Assigns the operands to their names, and finds the mistakes in them. */
 function operandsIn(
   { name, help, takesTask, wordsBehind }: CommandSpec,
   line: CommandLine,
@@ -150,10 +153,13 @@ function operandsIn(
   return { operands, stray };
 }
 
-/** Who lacks one of these says more: a variable or an option may stand for it, or there are some to choose from. */
+/**
+ * If one of these is missing, the command reports it with more detail: an option or variable may replace it, or there
+ * is a choice.
+ */
 const SAID_BY_COMMAND: ReadonlySet<string> = new Set(['url', 'directory', 'command']);
 
-/** A word where an option or the `--` should stand. */
+/** A word where only an option or `--` is allowed. */
 function strayWord(word: string, title: string, hasTask: boolean): Mistake {
   const where = `'${showPath(word)}' stands where an option should`;
   if (isJobFile(word)) {
@@ -175,7 +181,7 @@ function strayWord(word: string, title: string, hasTask: boolean): Mistake {
   };
 }
 
-/** The options that are given, by the command line or else by their variables: CAPTURE_RESULTS for --results. */
+/** The given options from the command line, or else from their variables: CAPTURE_RESULTS for --results. */
 function withVariables(
   given: GivenOptions,
   options: readonly Option[],
@@ -187,7 +193,7 @@ function withVariables(
     const { name } = option;
     const source = envNameOf(name);
     const text = env[source] ?? '';
-    // Scripts set a variable to nothing where they mean "not set".
+    // Scripts set a variable to an empty string to mean "not set".
     if (text === '' || given.has(name) || given.has(option.answeredBy ?? name)) continue;
     const values = readVariable(option, text);
     if (values !== undefined && values.length > 0) all.set(name, { values, source });
@@ -198,7 +204,7 @@ function withVariables(
   return all;
 }
 
-/** The values, none for a flag that is off; undefined if a flag's value is neither on nor off. */
+/** The values; none for a flag that is off. Undefined if a flag's value is neither on nor off. */
 function readVariable({ kind }: Option, text: string): readonly string[] | undefined {
   switch (kind) {
     case 'list':

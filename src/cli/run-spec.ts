@@ -1,4 +1,4 @@
-// The command lines of the commands that work beside a task: a run, `capture watch` and `capture restore`. One list of
+// The command lines of the commands that accompany a task: a run, `capture watch` and `capture restore`. One list of
 // options serves all three.
 import type { Mistake } from '../model/errors.ts';
 import type { Settings } from '../model/format/settings.ts';
@@ -9,19 +9,18 @@ import type { CommandHelp, CommandSpec, Line } from './command.ts';
 import { isJobFile } from './command-line.ts';
 import { commandsBehind } from './commands.ts';
 import type { TaskCommand } from './job/tasks.ts';
-import { idleOptionsOf, optionsOf } from './options.ts';
+import { idleOptionsOf, optionsOf, settingsOf } from './options.ts';
 import { MESSAGES } from './options/messages.ts';
 import type { RunName } from './options/spec.ts';
 import { START } from './options/start.ts';
 import { DEFAULT_TASK_NAME } from './options/task-name.ts';
 import { readLine } from './read-line.ts';
-import { settingsOf } from './settings.ts';
 import { warningsOf } from './warnings.ts';
 
 export interface Task {
   readonly command: string;
   readonly args: readonly string[];
-  /** Beside what is there. */
+  /** Added to the inherited environment. */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -144,18 +143,21 @@ function readRun(command: RunName, line: Line): RunRequest | undefined {
   return { settings, task, dryRun: values.has(MESSAGES.dryRun) };
 }
 
-/** What the task is named for. Behind `--` it is known; in a job file its placeholders are not: a shell command names none. */
+/**
+ * The words that the task is named after. After `--` they are complete. In a job file the placeholders have no values
+ * yet, and a shell command names no task.
+ */
 function namingWords({ task }: Line): readonly string[] {
   if (task === undefined) return [];
   return task.kind === 'argv' ? task.argv : [DEFAULT_TASK_NAME];
 }
 
-/** A task behind `--` stands for the one of the job file, and stays as it is. */
+/** A task after `--` replaces the one of the job file, and stays as it is. */
 function taskOf({ task, job, values, cwd }: Line, { identity }: Settings): TaskCommand {
   if (task?.kind === 'argv' && task.place === undefined) return { argv: task.argv, env: {} };
   const found = job?.taskOf(identity.index) ?? [];
   if ('argv' in found) {
-    // As in `capture array`, for whoever works elsewhere.
+    // As in `capture array`, for tasks that run in another directory.
     return { argv: found.argv, env: { CAPTURED_SUBMIT_DIR: cwd, ...found.env } };
   }
   values.refuseAll(found);
@@ -163,8 +165,8 @@ function taskOf({ task, job, values, cwd }: Line, { identity }: Settings): TaskC
 }
 
 /**
- * What the watch that takes the attempt over would find wrong with the same options. In a pod that would be too late:
- * the task is at work by then, or waits for a container that never starts.
+ * Mistakes that the watch would find in the same options when it takes over the attempt. In a pod that would be too
+ * late: the task already runs, or waits for a container that never starts.
  */
 function mistakesOfWatch({ words, env, cwd, outside }: Line): readonly Mistake[] {
   const ofWatch = words.filter((word) => word !== '--handoff');
@@ -182,8 +184,8 @@ function refuseMissingTask({ task, job, hasStray, values }: Line): void {
 }
 
 /**
- * A first word that is nearly one of ours, or a task without its `--`. Only this mistake is said: the others would be
- * those of another command.
+ * Finds a first word that is a mistyped command, or a task without its `--`. No other mistake is reported, because the
+ * options would be those of another command.
  */
 function firstWordMistake(word: string | undefined, hasTask: boolean): Mistake | undefined {
   if (word === undefined) return undefined;
@@ -201,7 +203,7 @@ function firstWordMistake(word: string | undefined, hasTask: boolean): Mistake |
     return { message: `-- is missing before '${file}'`, hint };
   }
   const isOption = meant === 'help' || meant === 'version';
-  // These two are options; the others, well written, are no mistake.
+  // These two are options. The other words are correct if they are spelled like this.
   if (meant === word && !isOption) return undefined;
   const ours = `capture ${isOption ? '--' : ''}${meant}`;
   return {

@@ -1,5 +1,5 @@
-// What the commands that work beside a task do. All that they need is loaded on first use: thousands of array tasks start at
-// once, and a run loads nothing of the others.
+// The actions of the commands that accompany a task. Everything they need is loaded on first use: thousands of array
+// tasks start at once, and a run loads nothing of the other commands.
 import os from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Log } from '../log/log.ts';
@@ -12,12 +12,12 @@ import { failed, untilStopped } from './program.ts';
 import { RESTORE_SPEC, RUN_SPEC, type RunRequest, WATCH_SPEC } from './run-spec.ts';
 import type { DryRunLine } from './standalone.ts';
 
-/** Beside this module in the bundle (build.mjs). */
+/** The file next to this module in the bundle (build.mjs). */
 const SIDECAR = fileURLToPath(new URL('./sidecar.cjs', import.meta.url));
 
 type Act = (request: RunRequest, tools: Tools) => Promise<ExitStatus>;
 
-/** `startedSidecar`: if the arguments looked like those of a run. */
+/** `startedSidecar` is set if the arguments looked like those of a run. */
 export function runCommand(startedSidecar: StartedSidecar | undefined): Command<RunRequest> {
   const act: Act = (request, tools) => run(request, tools, startedSidecar);
   return { ...commandOf(RUN_SPEC, thenNotify(act)), isLight: true };
@@ -39,7 +39,7 @@ async function run(
   { log, env }: Tools,
   startedSidecar: StartedSidecar | undefined,
 ): Promise<ExitStatus> {
-  // The task has it from us.
+  // The task inherits our environment.
   Object.assign(process.env, task.env);
   const [{ launch }, { readInherited }] = await Promise.all([
     import('../launch/launch.ts'),
@@ -89,20 +89,22 @@ function asText({ text, hint }: DryRunLine): string {
   return hint === undefined ? `${showPath(text)}\n` : `${showPath(text)}\n  try: ${showPath(hint)}\n`;
 }
 
-/** As the log writes its lines (log/log.ts), but to stdout: it is what was asked for. */
+/** In the log's format (log/log.ts), but on stdout, because it is the requested output. */
 function asJson({ text: msg, hint }: DryRunLine): string {
   const common = { level: 30, time: clockMs(), pid: process.pid, hostname: os.hostname() };
   return `${showJson({ ...common, event: 'dry-run', hint, msg })}\n`;
 }
 
-/** What no launcher needs: a file of its own in dist/, with an md5 of its own. */
+/** Not needed by a launcher: a separate file in dist/ that has its own md5. */
 async function loadParts() {
   const parts = await import('./standalone.ts');
   await parts.prepareMd5();
   return parts;
 }
 
-/** Then the target of --notify hears how it ended, unless it is to be run again, or another attempt continues it. */
+/**
+ * Sends the end to the target of --notify afterwards, unless the task is to run again, or another attempt continues it.
+ */
 function thenNotify(act: Act): Act {
   return async (request, tools) => {
     const { notify: target, preemptedStatus } = request.settings;
@@ -127,7 +129,7 @@ async function tellEnd({ settings }: RunRequest, status: ExitStatus, log: Log): 
     status,
     store: to.url,
   } as const;
-  // A signal ends the telling, and not with a status of its own: the run is over.
+  // A signal ends --notify, but does not change the exit status: the run is over.
   const why = await untilStopped((signal) => notify(target, told, signal));
   if (why !== undefined) log.warn(`--notify did not work: ${why}`);
 }

@@ -1,5 +1,5 @@
-// What the launcher says: lines for the user on stderr. It never uses process.stderr: the stream would change the task's
-// descriptor.
+// The launcher's messages to the user on stderr. It never uses process.stderr, because that stream would change the
+// descriptor that the task shares.
 import tty from 'node:tty';
 import type { Log } from '../log/log.ts';
 import { Outlet } from '../log/outlet.ts';
@@ -12,17 +12,17 @@ export type SayLevel = Exclude<MessageLevel, 'debug'>;
 
 const stderr = new Outlet(STDERR, (count) => droppedLine(count, now()));
 
-/** `capture: message`, and `  try: hint` when there is one. Never waits for a reader. */
+/** Writes `capture: message`, and `  try: hint` if there is a hint. Never waits for a reader. */
 export function say(message: string, level: SayLevel, { hint }: MessageFields = {}): void {
   stderr.write(messageLines(level, message, hint, now()));
 }
 
-/** On a terminal nobody needs the time. */
+/** Without a time on a terminal. */
 function now(): Date | undefined {
   return tty.isatty(STDERR) ? undefined : new Date();
 }
 
-/** Plain messages without a logger. `close` resolves once all that was said is read, or nobody reads. */
+/** Plain messages without a logger. `close` resolves once all messages were read, or the reader is gone. */
 export const plainLog: Log = {
   debug: () => undefined,
   info: (message, fields) => say(message, 'info', fields),

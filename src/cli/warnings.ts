@@ -1,4 +1,5 @@
-// What is allowed, but probably not meant. Pure. Each warning is said once, and the run starts all the same.
+// Warnings about options that are allowed, but probably a mistake. Pure. Each warning is reported once, and the run
+// starts all the same.
 import type { Mistake } from '../model/errors.ts';
 import { SHIM_VARIABLES } from '../launch/inherited.ts';
 import { signalOfStatus } from '../model/exit-status.ts';
@@ -29,7 +30,7 @@ export function warningsOf(run: RunLine): readonly Mistake[] {
   ];
 }
 
-/** Node then trusts any certificate (tls.connect, `rejectUnauthorized`). */
+/** With this variable Node accepts any certificate (tls.connect, `rejectUnauthorized`). */
 export function uncheckedCertificates(env: NodeJS.ProcessEnv): readonly Mistake[] {
   if (env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return [];
   const message =
@@ -39,11 +40,11 @@ export function uncheckedCertificates(env: NodeJS.ProcessEnv): readonly Mistake[
   return [{ message, hint }];
 }
 
-/** What the task makes may be lost: nothing is declared, or the store does not last. */
+/** The task's output may be lost: nothing is declared, or the store does not last. */
 function unkept({ settings, command, given }: RunLine): readonly Mistake[] {
   const { results, checkpoints, inputs, companions } = settings.manifest;
   const declared = [...results, ...checkpoints, ...inputs, ...companions];
-  // A restore brings the stored checkpoint all the same: its record names the files.
+  // A restore needs no patterns, because the record of the stored checkpoint names its files.
   if (declared.length === 0 && command !== 'restore') {
     const hint = "--results 'out/*.dat' --checkpoints state.chk";
     return [{ message: 'nothing is declared: nothing is kept', hint }];
@@ -61,7 +62,7 @@ function waitingShell({ command, env, outside }: RunLine): readonly Mistake[] {
   return [waitingBatchShell(outside.parent())].filter((warning) => warning !== undefined);
 }
 
-/** 137 is a shell's word for SIGKILL: what that has cut short would count as whole. */
+/** 137 is a shell's status for SIGKILL: files that were cut short by it would count as whole. */
 function trustedSignals({ settings, given }: RunLine): readonly Mistake[] {
   const { trustedStatuses, againStatuses } = settings.endRules;
   const named = [
@@ -77,10 +78,10 @@ function trustedSignals({ settings, given }: RunLine): readonly Mistake[] {
   });
 }
 
-/** Variables that look like a mistyped one of ours. Without a warning nobody would see that they do nothing. */
+/** Variables that look like a mistyped one of ours. Without a warning nobody would notice that they have no effect. */
 function mistypedVariables(env: NodeJS.ProcessEnv): readonly Mistake[] {
   const ours = RUN_OPTIONS.map(({ name }) => envNameOf(name));
-  // CAPTURE_QUEUE stands in many a profile.
+  // Many user profiles contain CAPTURE_QUEUE.
   const known = new Set<string>([...ours, ...OF_MANY.map(({ name }) => envNameOf(name)), ...SHIM_VARIABLES]);
   const behind = (name: string): string => name.slice('CAPTURE_'.length);
   return Object.keys(env)

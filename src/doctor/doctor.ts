@@ -1,25 +1,27 @@
-// Read this first. `capture doctor`: would a run work here? Looks at this node, and at a store, as a run would use them;
-// each part is a file of its own. Gives what it finds one after the other, and leaves nothing behind.
+// Read this first. `capture doctor`: would a run work here? Examines this node, and a store, as a run would use them;
+// each part has its own file. Yields its findings one by one, and leaves nothing behind.
+import fs from 'node:fs';
 import os from 'node:os';
+import path from 'node:path';
 import { writerState } from '../native/files.ts';
-import { audibleCloud } from '../notices/audible.ts';
+import { probeCloud } from '../notices/cloud-probe.ts';
 import { cgroupMemory } from '../native/cgroup.ts';
 import { defaultGraceMs } from '../scheduler/grace.ts';
 import { identify } from '../scheduler/identity.ts';
 import type { Mistake } from '../model/errors.ts';
+import { encodePath } from '../model/path.ts';
 import { type Store, StoreError } from '../store/contract/store.ts';
 import { storeDirectory } from '../store/url.ts';
 import { thisSystem } from '../watch/watcher.ts';
 import { fail, type Finding, warn } from './finding.ts';
 import { examineNotices, examineScheduler, type Job } from './job.ts';
-import { examineMemory, examineSpool, examineWorkdir, type Places } from './places.ts';
+import { examineMemory, examineSpool, examineStorePlace, examineWorkdir, type Places } from './places.ts';
 import { examineProgram, type Packages, thesePackages } from './program.ts';
 import { examineStore } from './store.ts';
-import { examineStorePlace, keepAsItWas } from './store-place.ts';
 import { SIZES_BYTES } from './throughput.ts';
 import { examineWatching, inotifyUseHere, type Watching } from './watching.ts';
 
-/** What a run on this node would use; a test replaces parts of it. */
+/** The parts of this node that a run would use; tests replace some of them. */
 export interface Node {
   readonly packages: Packages;
   readonly places: Places;
@@ -33,24 +35,24 @@ export interface NodeOptions {
   readonly spoolDir: string | undefined;
   readonly spoolLimitBytes: number;
   readonly env: NodeJS.ProcessEnv;
-  /** As the command line of a run reads them. */
+  /** As a run's command line reads them. */
   readonly outside: Pick<Places, 'workdirProblem'> & Pick<Job, 'readText'>;
   readonly signal: AbortSignal;
 }
 
-/** What the metadata service of a cloud gets to answer. */
+/** How long a cloud's metadata service has to answer. */
 const NOTICE_WITHIN_MS = 8000;
 
 export function thisNode(options: NodeOptions): Node {
   const { workdir, spoolDir = os.tmpdir(), spoolLimitBytes, env, outside, signal } = options;
   const { workdirProblem, readText } = outside;
-  // The lease that is tried may send it, and its default action would end us (fcntl(2)).
+  // The lease test may trigger it, and its default action would end the process (fcntl(2)).
   process.on('SIGIO', () => undefined);
   return {
     packages: thesePackages,
     places: { workdir, spoolDir, spoolLimitBytes, workdirProblem, memory: cgroupMemory },
     watching: { system: thisSystem, inotifyUse: inotifyUseHere, writerOf: writerState },
-    job: { env, readText, audible: () => audibleCloud({ env, withinMs: NOTICE_WITHIN_MS, signal }) },
+    job: { env, readText, probeCloud: () => probeCloud({ env, withinMs: NOTICE_WITHIN_MS, signal }) },
   };
 }
 
@@ -58,7 +60,7 @@ export async function* examineNode({ packages, places, watching, job }: Node): A
   yield* examineProgram(packages);
   const workdir = await examineWorkdir(places);
   yield workdir;
-  // Where nothing can be written no file can be closed.
+  // If nothing can be written there, no file can be closed.
   if (workdir.level !== 'fail') yield* examineWatching(places.workdir, watching);
   yield await examineSpool(places);
   yield examineMemory(places);
@@ -67,7 +69,7 @@ export async function* examineNode({ packages, places, watching, job }: Node): A
 }
 
 export interface StoreOptions {
-  /** Opens it; nothing of it is used before. */
+  /** Opens the store; nothing uses it earlier. */
   readonly open: (warn: (warning: Mistake) => void) => Promise<Store>;
   readonly url: string;
   readonly job: Pick<Job, 'env' | 'readText'>;
@@ -80,7 +82,7 @@ export async function* examineStoreAt({ open, url, job, signal }: StoreOptions):
   const identity = identify(env, undefined, readText);
   if (directory !== undefined)
     yield examineStorePlace(directory, 'engine' in identity && identity.engine !== undefined);
-  const before = directory === undefined ? undefined : keepAsItWas(directory);
+  const before = directory === undefined ? undefined : removeNewDirs(directory);
   const warnings: Mistake[] = [];
   const store = await open((warning) => warnings.push(warning)).catch(refusal);
   if (!('put' in store)) return yield store;
@@ -93,8 +95,46 @@ export async function* examineStoreAt({ open, url, job, signal }: StoreOptions):
   }
 }
 
-/** What the AWS environment and files say contradicts itself, or names nothing that there is. */
+/** The AWS variables and files contradict each other, or name something that does not exist. */
 function refusal(error: unknown): Finding {
   if (!(error instanceof StoreError)) throw error;
   return fail('store', error.message, error.hint ?? 'check the variables AWS_* and the profile');
+}
+
+/**
+ * The driver creates the store's directory at its first put, and the exam of an unused store must not leave one. Call this
+ * before the store is used. `close` removes the empty directories that did not exist before.
+ */
+export function removeNewDirs(directory: string): { close(): void } {
+  const missing: string[] = [];
+  for (let at = directory; !fs.existsSync(encodePath(at)); at = path.dirname(at)) missing.push(at);
+  return {
+    close: () => {
+      if (missing.length === 0) return;
+      removeEmpty(directory);
+      for (const dir of missing.slice(1)) tryRemove(dir);
+    },
+  };
+}
+
+function removeEmpty(dir: string): void {
+  for (const entry of entriesOf(dir)) if (entry.isDirectory()) removeEmpty(path.join(dir, entry.name));
+  tryRemove(dir);
+}
+
+function entriesOf(dir: string): readonly fs.Dirent[] {
+  try {
+    return fs.readdirSync(encodePath(dir), { withFileTypes: true });
+  } catch {
+    return [];
+  }
+}
+
+/** Not empty: somebody else uses it by now, so it stays. */
+function tryRemove(dir: string): void {
+  try {
+    fs.rmdirSync(encodePath(dir));
+  } catch {
+    // It stays.
+  }
 }

@@ -1,20 +1,20 @@
-// What the doctor says of one thing: its level, what was found, and what mends it.
+// One finding of the doctor: its level, the facts, and what helps.
 
 /**
- * `ok`: as it should be. `warn`: capture works here, but slower, later, or with less room. `fail`: a run here would not
- * start, or could not keep its promises.
+ * `ok`: as it should be. `warn`: capture works here, but slower, later, or with less space. `fail`: a run here would
+ * not start, or could not keep its promises.
  */
 export const LEVELS = ['ok', 'warn', 'fail'] as const;
 export type Level = (typeof LEVELS)[number];
 
 export interface Finding {
-  /** What was looked at: `work directory`. */
+  /** The examined part: `work directory`. */
   readonly check: string;
   readonly level: Level;
   readonly says: string;
   /** What to do about it. */
   readonly mend?: string | undefined;
-  /** The figures in it, for programs. */
+  /** Its figures, for programs. */
   readonly facts?: Readonly<Record<string, number | string | boolean>> | undefined;
 }
 

@@ -1,8 +1,8 @@
-// What a run would learn of its job here: which scheduler, index and attempt, how long it has after SIGTERM, and who would
-// tell it that the machine is taken away.
+// What a run would find out about its job here: the scheduler, index and attempt, the grace after SIGTERM, and the
+// source of notices.
 import { isMistake } from '../model/errors.ts';
 import { formatMs } from '../model/units.ts';
-import type { Audible } from '../notices/audible.ts';
+import type { CloudProbe } from '../notices/cloud-probe.ts';
 import { defaultGraceMs } from '../scheduler/grace.ts';
 import { identify } from '../scheduler/identity.ts';
 import { parallelStep } from '../scheduler/parallel-step.ts';
@@ -11,7 +11,7 @@ import { type Finding, fail, ok, warn } from './finding.ts';
 export interface Job {
   readonly env: NodeJS.ProcessEnv;
   readonly readText: (file: string) => string;
-  readonly audible: () => Promise<Audible>;
+  readonly probeCloud: () => Promise<CloudProbe>;
 }
 
 export function examineScheduler({ env, readText }: Job): Finding {
@@ -36,7 +36,7 @@ export function examineScheduler({ env, readText }: Job): Finding {
   return ok('scheduler', says, facts);
 }
 
-export async function examineNotices({ audible }: Job): Promise<Finding> {
+export async function examineNotices({ probeCloud: audible }: Job): Promise<Finding> {
   const found = await audible();
   switch (found.kind) {
     case 'no-cloud':

@@ -1,5 +1,5 @@
-// The places on this node that a run needs: the work directory, the directory of the spool, and the memory that goes with
-// both. Looks only; writes nothing.
+// The places on this node that a run needs: the work directory, the spool directory, and the memory for both; and the
+// place of a store that is a directory. Reads only; writes nothing.
 import fs from 'node:fs';
 import path from 'node:path';
 import { reasonOf } from '../model/errors.ts';
@@ -8,14 +8,14 @@ import { formatBytes } from '../model/units.ts';
 import type { cgroupMemory } from '../native/cgroup.ts';
 import { type Mount, mountOf } from '../native/mounts.ts';
 import { fileSystemType, networkFileSystem } from '../native/network-files.ts';
-import { type Use, usesOf } from '../native/uses.ts';
+import { type DiskUse, diskUseOf } from '../native/disk-use.ts';
 import { HIGH_USE } from '../reclaim/pressure.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
 export interface Places {
   /** Absolute. */
   readonly workdir: string;
-  /** Where spools are made. */
+  /** The directory for spools. */
   readonly spoolDir: string;
   readonly spoolLimitBytes: number;
   /** Why a task cannot work there, and what helps. */
@@ -23,8 +23,9 @@ export interface Places {
   readonly memory: typeof cgroupMemory;
 }
 
-/** What docs/containers.md recommends: 100 to 250 MiB are measured. */
+/** As docs/containers.md recommends; 100 to 250 MiB were measured. */
 const CAPTURE_BYTES = 256 * 2 ** 20;
+const STORE_MEND = 'name a directory on a file system that all nodes share, or a bucket';
 const LOCAL = 'let the task work in a local directory or in memory (--workdir)';
 
 export async function examineWorkdir({ workdir, workdirProblem }: Places): Promise<Finding> {
@@ -33,7 +34,7 @@ export async function examineWorkdir({ workdir, workdirProblem }: Places): Promi
   if (problem !== undefined)
     return fail('work directory', `cannot work in ${shown}: ${problem.why}`, problem.hint);
   const kind = kindOf(workdir);
-  const uses = await usesOf(workdir);
+  const uses = await diskUseOf(workdir);
   const says = `${shown} is on ${kind.name}; ${uses.map(usedOf).join(', ')}`;
   const facts = { path: workdir, fileSystem: kind.type, ...factsOf(uses) };
   const full = uses.find(({ used, limit }) => limit > 0 && used > limit * HIGH_USE);
@@ -68,7 +69,7 @@ export async function examineSpool({ spoolDir, spoolLimitBytes }: Places): Promi
   }
 }
 
-/** What to ask the scheduler for, beyond what the task itself needs. */
+/** The memory to request from the scheduler, beyond what the task itself needs. */
 export function examineMemory({ workdir, spoolDir, spoolLimitBytes, memory }: Places): Finding {
   const parts = [`${formatBytes(CAPTURE_BYTES)} for capture`];
   if (isMemory(workdir)) parts.push('all files of the work directory, which is memory');
@@ -84,6 +85,21 @@ export function examineMemory({ workdir, spoolDir, spoolLimitBytes, memory }: Pl
   return warn('memory', says, 'ask the scheduler for more, such as --mem of sbatch', facts);
 }
 
+/**
+ * Do other nodes see a store that is a directory? `isJob`: a scheduler started capture, so the next attempt may run on
+ * another node.
+ */
+export function examineStorePlace(directory: string, isJob: boolean): Finding {
+  const { type, name, isNetwork } = kindOf(directory);
+  const says = `${showPath(directory)} is on ${name}`;
+  const facts = { path: directory, fileSystem: type };
+  if (isNetwork) return ok('place', says, facts);
+  if (type === 'tmpfs' || type === 'overlay')
+    return warn('place', `${says}: it is lost with this machine or container`, STORE_MEND, facts);
+  if (isJob) return warn('place', `${says}: another node would not see it`, STORE_MEND, facts);
+  return ok('place', `${says}: only this machine sees it`, facts);
+}
+
 interface Kind {
   /** As /proc names it: `ext4`. */
   readonly type: string;
@@ -92,7 +108,7 @@ interface Kind {
   readonly isNetwork: boolean;
 }
 
-/** The kind of file system; a directory that is not there yet will be on that of the one above it. */
+/** The kind of file system. A directory that does not exist yet will be on that of the one above it. */
 export function kindOf(dir: string): Kind {
   if (!fs.existsSync(encodePath(dir)) && dir !== '/') return kindOf(path.dirname(dir));
   const real = fs.realpathSync(encodePath(dir));
@@ -106,14 +122,14 @@ function isMemory(dir: string): boolean {
   return kindOf(dir).type === 'tmpfs';
 }
 
-function usedOf({ of, used, limit }: Use): string {
+function usedOf({ of, used, limit }: DiskUse): string {
   const share = limit > 0 ? ` (${Math.round((100 * used) / limit)} %)` : '';
   return of === 'files'
     ? `${used} of ${limit} files used${share}`
     : `${formatBytes(used)} of ${formatBytes(limit)} of ${of} used${share}`;
 }
 
-function factsOf(uses: readonly Use[]): Readonly<Record<string, number>> {
+function factsOf(uses: readonly DiskUse[]): Readonly<Record<string, number>> {
   return Object.fromEntries(
     uses.flatMap(({ of, used, limit }) => [
       [`${of}Used`, used],

@@ -1,5 +1,4 @@
-// What capture itself stands on: the system, Node, and the packages that carry binaries. Loads each of them, as a run
-// would.
+// capture's own requirements: the system, Node, and the packages with binaries. Loads each package, as a run would.
 import os from 'node:os';
 import { reasonOf } from '../model/errors.ts';
 import { bindLibc } from '../native/libc.ts';
@@ -10,10 +9,10 @@ import { type Finding, fail, ok, warn } from './finding.ts';
 
 /** The packages with binaries, as a test may replace them. */
 export interface Packages {
-  /** Throws where koffi cannot call libc. */
+  /** Throws if koffi cannot call libc. */
   readonly libc: () => void;
   readonly compressor: () => Promise<'zstd-napi' | 'zlib' | undefined>;
-  /** Throws where the watcher that stands in for inotify cannot be loaded. */
+  /** Throws if the fallback watcher cannot be loaded. */
   readonly portableWatcher: () => unknown;
 }
 
@@ -79,7 +78,7 @@ async function zstd({ compressor }: Packages): Promise<Finding> {
   }
 }
 
-/** Only where inotify runs out is it needed: no line unless it is missing. */
+/** It is needed only if inotify is exhausted: no line unless it is missing. */
 function portableWatcher({ portableWatcher: load }: Packages): Finding | undefined {
   try {
     load();

@@ -1,19 +1,20 @@
-// What a run does with a store, each thing once, with objects of its own: list, put, create-only put, get, copy, clock,
-// throughput, delete. Leaves nothing behind that it may delete, and names what it may not.
+// Does everything once that a run does with a store, with its own objects: list, put, create-only put, get, copy,
+// clock, throughput, delete. Deletes its objects, and names those that it may not delete.
 import { randomBytes, randomUUID } from 'node:crypto';
 import { clockMs } from '../native/clock.ts';
 import { TASKS_PREFIX } from '../model/format/keys.ts';
 import { reasonOf } from '../model/errors.ts';
 import { formatMs } from '../model/units.ts';
+import { holds } from '../store/contract/driver.ts';
 import { ABSENT, exactly, type Access, type Store, StoreError } from '../store/contract/store.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 import { measure } from './throughput.ts';
 
 export interface StoreExam {
   readonly store: Store;
-  /** How long a run has to send what is left, ms. */
+  /** How long a run has to send its last files, ms. */
   readonly graceMs: number;
-  /** What is sent to measure the way, one after the other. */
+  /** Sizes of the objects that measure the throughput, one after the other. */
   readonly sizesBytes: readonly number[];
   readonly signal: AbortSignal;
 }
@@ -23,7 +24,7 @@ class Exam {
   readonly store: Store;
   readonly signal: AbortSignal;
   readonly left = new Set<string>();
-  /** No task has a name with a tilde. */
+  /** A task name never has a tilde. */
   readonly prefix = `${TASKS_PREFIX}~doctor-${randomUUID()}`;
   readonly body = randomBytes(1024);
 
@@ -41,13 +42,13 @@ class Exam {
 
 const TIDY_MS = 10_000;
 
-/** Gives each finding as soon as it is known. */
+/** Yields each finding as soon as it is known. */
 export async function* examineStore(asked: StoreExam): AsyncGenerator<Finding> {
   const exam = new Exam(asked);
   try {
     const access = await credentials(exam);
     yield access;
-    // Without an answer every other line would say the same again, each after its own wait.
+    // If the store does not answer, every other check would fail the same way, after its own timeout.
     if (access.level === 'fail') return;
     const reached = await list(exam);
     yield reached.finding;
@@ -62,11 +63,11 @@ export async function* examineStore(asked: StoreExam): AsyncGenerator<Finding> {
     yield await clock(exam);
     const removed = await remove(exam);
     yield removed;
-    // Large objects only where they can be deleted.
+    // Large objects only if they can be deleted.
     if (removed.level === 'ok') yield await measured(exam, asked);
     yield await sweep(exam);
   } finally {
-    // Also after a signal, hence a time of its own. Whoever may not delete has been told what stays.
+    // Also after a signal, so it has its own timeout. If deleting is refused, a finding has named what stays.
     if (exam.left.size > 0)
       await exam.store.delete([...exam.left], AbortSignal.timeout(TIDY_MS)).catch(() => undefined);
   }
@@ -98,13 +99,13 @@ async function credentials({ store }: Exam): Promise<Finding> {
 const RENEW = 'renew them in time (aws sso login, the credentials file)';
 const ROLE = 'for runs of hours use AWS_PROFILE with a role, or keys without a session';
 
-interface Reached {
+interface Reachability {
   readonly finding: Finding;
-  /** False: nothing else needs to be tried. */
+  /** False: no other check is worth trying. */
   readonly answers: boolean;
 }
 
-async function list({ store, prefix, signal }: Exam): Promise<Reached> {
+async function list({ store, prefix, signal }: Exam): Promise<Reachability> {
   const startMs = performance.now();
   try {
     // The first page is enough.
@@ -120,7 +121,7 @@ async function list({ store, prefix, signal }: Exam): Promise<Reached> {
 
 function create(exam: Exam): Promise<Finding> {
   const { store, body, signal } = exam;
-  return tried('put', async () => {
+  return checked('put', async () => {
     const meta = { push: randomUUID() };
     const outcome = await store.put(exam.key('probe'), body, { meta, precondition: ABSENT, signal });
     if (outcome.kind === 'stored') return ok('put', 'objects can be created');
@@ -132,10 +133,10 @@ function create(exam: Exam): Promise<Finding> {
   });
 }
 
-/** Of two attempts that claim an index at once only one may win. */
+/** If two attempts claim an index at once, only one may win. */
 function createAgain(exam: Exam): Promise<Finding> {
   const { store, body, signal } = exam;
-  return tried('create-only put', async () => {
+  return checked('create-only put', async () => {
     const meta = { push: randomUUID() };
     const outcome = await store.put(exam.key('probe'), body, { meta, precondition: ABSENT, signal });
     if (outcome.kind === 'exists') return ok('create-only put', 'an object that is there is not replaced');
@@ -147,11 +148,11 @@ function createAgain(exam: Exam): Promise<Finding> {
   });
 }
 
-/** No failure either way: without the condition only an attempt that has stalled could do harm. */
+/** No failure either way: without the condition, only a stalled attempt could do harm. */
 function replace(exam: Exam): Promise<Finding> {
   const { store, body, signal } = exam;
   const check = 'replacing put';
-  return tried(check, async () => {
+  return checked(check, async () => {
     const key = exam.key('probe');
     const precondition = exactly(await store.head(key, signal));
     await store.put(key, body, { meta: { push: randomUUID() }, precondition, signal });
@@ -166,11 +167,9 @@ function replace(exam: Exam): Promise<Finding> {
 
 function get(exam: Exam): Promise<Finding> {
   const { store, body, signal } = exam;
-  return tried('get', async () => {
+  return checked('get', async () => {
     const got = await store.get(exam.key('probe'), { signal });
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of got?.body ?? []) chunks.push(chunk);
-    if (body.equals(Buffer.concat(chunks))) return ok('get', 'what was put comes back');
+    if (got !== undefined && (await holds(got.body, body))) return ok('get', 'what was put comes back');
     const what = got === undefined ? 'an object that was just put is not there' : 'other bytes come back';
     return fail(
       'get',
@@ -180,19 +179,19 @@ function get(exam: Exam): Promise<Finding> {
   });
 }
 
-/** Results that turn out to be partial are moved inside the store. */
+/** Results that turn out to be partial are renamed inside the store. */
 function copy(exam: Exam): Promise<Finding> {
   const { store, signal } = exam;
-  return tried('copy', async () => {
+  return checked('copy', async () => {
     await store.copy(exam.key('probe'), exam.key('copy'), signal);
     return ok('copy', 'objects can be copied inside the store');
   });
 }
 
-/** By what the store says of when the object was put: S3 gives whole seconds. */
+/** By the store's time of the put: S3 gives whole seconds. */
 function clock(exam: Exam): Promise<Finding> {
   const { store, body, signal } = exam;
-  return tried('clock', async () => {
+  return checked('clock', async () => {
     const key = exam.key('clock');
     const beforeMs = timeOfDayMs();
     await store.put(key, body, { meta: { push: randomUUID() }, signal });
@@ -212,11 +211,11 @@ function clock(exam: Exam): Promise<Finding> {
   });
 }
 
-/** What NTP never lets happen, and a slow store cannot explain. */
+/** NTP never lets clocks differ this much, and a slow store cannot explain it. */
 const TOLERATED_MS = 30_000;
 const SECOND_MS = 1000;
 
-/** What the two clocks differ by at least, ms: positive when ours is behind. */
+/** The least difference of the two clocks, ms; positive if this machine's is behind. */
 function skew(
   storedMs: number,
   { beforeMs, afterMs }: { readonly beforeMs: number; readonly afterMs: number },
@@ -225,12 +224,12 @@ function skew(
   return storedMs + SECOND_MS < beforeMs ? storedMs + SECOND_MS - beforeMs : 0;
 }
 
-/** Not that of the waits: this is about the time of day itself. */
+/** Not the monotonic clock: this is about the time of day. */
 function timeOfDayMs(): number {
   return new Date().getTime();
 }
 
-/** A run that may not delete costs space, and loses nothing. */
+/** A run that may not delete costs space, but loses nothing. */
 async function remove(exam: Exam): Promise<Finding> {
   const { store, signal, left } = exam;
   const keys = [...left];
@@ -250,7 +249,7 @@ async function remove(exam: Exam): Promise<Finding> {
 }
 
 function measured(exam: Exam, { graceMs, sizesBytes }: StoreExam): Promise<Finding> {
-  return tried('throughput', async () => {
+  return checked('throughput', async () => {
     const key = exam.key('throughput');
     const finding = await measure(exam.store, { key, graceMs, sizesBytes, signal: exam.signal });
     await exam.store.delete([key], exam.signal);
@@ -259,9 +258,9 @@ function measured(exam: Exam, { graceMs, sizesBytes }: StoreExam): Promise<Findi
   });
 }
 
-/** Uploads that a dead machine has begun take space until somebody ends them. */
+/** Uploads that a dead machine has left unfinished take space until somebody aborts them. */
 function sweep({ store, prefix, signal }: Exam): Promise<Finding> {
-  return tried('uploads', async () => {
+  return checked('uploads', async () => {
     const maySee = await store.sweep(prefix, () => false, signal);
     if (maySee) return ok('uploads', 'those that a dead attempt has left can be found and ended');
     return warn(
@@ -272,7 +271,7 @@ function sweep({ store, prefix, signal }: Exam): Promise<Finding> {
   });
 }
 
-async function tried(check: string, act: () => Promise<Finding>): Promise<Finding> {
+async function checked(check: string, act: () => Promise<Finding>): Promise<Finding> {
   try {
     return await act();
   } catch (error) {
@@ -280,7 +279,7 @@ async function tried(check: string, act: () => Promise<Finding>): Promise<Findin
   }
 }
 
-/** The store's own words. Anything else is our bug, or a signal. */
+/** The store's own message. Any other error is a bug of capture's, or a signal. */
 function failed(check: string, error: unknown): Finding {
   if (!(error instanceof StoreError)) throw error;
   return fail(check, reasonOf(error), error.hint ?? 'see docs/fault-matrix.md');

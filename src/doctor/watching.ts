@@ -1,5 +1,5 @@
-// Can closes be heard in the work directory, and does the kernel say who writes? Tries both on files of its own, as a run
-// does, and counts what is left of this user's inotify. Leaves nothing behind.
+// Do events arrive in the work directory, and does the kernel report writers? Tries both on its own files, as a run
+// does, and counts this user's remaining inotify instances and watches. Leaves nothing behind.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -10,6 +10,7 @@ import { plural } from '../model/units.ts';
 import type { WriterState } from '../native/files.ts';
 import { makePrivateDir } from '../native/private-dir.ts';
 import { processIds } from '../native/processes.ts';
+import { removeTree } from '../native/remove-tree.ts';
 import { openTestedReader } from '../watch/self-test.ts';
 import { limitHint } from '../watch/warnings.ts';
 import type { WatchSystem } from '../watch/watching.ts';
@@ -18,11 +19,11 @@ import { type Finding, ok, warn } from './finding.ts';
 export interface Watching {
   readonly system: WatchSystem;
   readonly inotifyUse: () => InotifyUse;
-  /** How the kernel answers when it is asked for writers. */
+  /** The kernel's answer to the question for writers. */
   readonly writerOf: (fd: number) => WriterState;
 }
 
-/** Of this user: what the kernel allows, and what the processes that we can see have. */
+/** This user's inotify limits, and the use by all visible processes. */
 export interface InotifyUse {
   readonly instances: number;
   readonly mostInstances: number;
@@ -32,18 +33,18 @@ export interface InotifyUse {
 
 const LATER = 'capture scans instead: it finds files later, but finds them all';
 
-/** `workdir` can be written. */
+/** `workdir` is writable. */
 export async function* examineWatching(workdir: string, watching: Watching): AsyncGenerator<Finding> {
   const probe = makeProbe(workdir);
   try {
-    yield await hearing(probe.path, watching);
+    yield await examineEvents(probe.path, watching);
     yield leases(probe.path, watching);
   } finally {
-    probe.remove();
+    await probe.remove();
   }
 }
 
-async function hearing(dir: string, { system, inotifyUse }: Watching): Promise<Finding> {
+async function examineEvents(dir: string, { system, inotifyUse }: Watching): Promise<Finding> {
   const use = inotifyUse();
   const facts = { ...use };
   const counts =
@@ -98,10 +99,10 @@ function leases(dir: string, { writerOf }: Watching): Finding {
 
 interface Probe {
   readonly path: string;
-  remove(): void;
+  remove(): Promise<void>;
 }
 
-/** In capture's own directory: a capture that watches there takes no notice. */
+/** In capture's own directory, which a capture that watches this work directory ignores. */
 function makeProbe(workdir: string): Probe {
   const own = path.join(workdir, OWN_DIR);
   const isOurs = !fs.existsSync(encodePath(own));
@@ -109,8 +110,8 @@ function makeProbe(workdir: string): Probe {
   const dir = fs.mkdtempSync(path.join(own, 'doctor-'));
   return {
     path: dir,
-    remove: () => {
-      fs.rmSync(dir, { recursive: true, force: true });
+    remove: async () => {
+      await removeTree(dir);
       if (isOurs) removeIfEmpty(own);
     },
   };
@@ -120,11 +121,11 @@ function removeIfEmpty(dir: string): void {
   try {
     fs.rmdirSync(dir);
   } catch (error) {
-    if (errnoOf(error) !== 'ENOTEMPTY') throw error; // a run has begun there meanwhile
+    if (errnoOf(error) !== 'ENOTEMPTY') throw error; // a run has begun there in between
   }
 }
 
-/** Counts descriptors and watches of processes, by default of all of this user (proc_pid_fdinfo(5)). */
+/** Counts inotify instances and watches of processes; default: all of this user (proc_pid_fdinfo(5)). */
 export function inotifyUseHere(pids = ownProcesses()): InotifyUse {
   const limit = (name: string): number => Number(readText(`/proc/sys/fs/inotify/${name}`) || 0);
   const found = pids.flatMap(inotifyOf);
@@ -141,7 +142,7 @@ function ownProcesses(): readonly number[] {
   return processIds().filter((pid) => fs.statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === us);
 }
 
-/** For each inotify instance of a process the number of its watches. */
+/** The number of watches of each inotify instance of a process. */
 function inotifyOf(pid: number): readonly number[] {
   return namesIn(`/proc/${pid}/fd`)
     .filter((fd) => linkOf(`/proc/${pid}/fd/${fd}`) === 'anon_inode:inotify')
@@ -152,7 +153,7 @@ function namesIn(dir: string): readonly string[] {
   try {
     return fs.readdirSync(dir);
   } catch {
-    return []; // gone, or hidden
+    return []; // ended, or hidden
   }
 }
 

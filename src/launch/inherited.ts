@@ -1,6 +1,6 @@
-// What we got from our caller and Node would change on its way to the task: ignored and blocked signals, open files, the
-// soft limit of open files, words that are no UTF-8. The shell shim (bin/capture) saw it before our first line ran, and
-// tells us in variables that never reach the task; sh(1) and env(1) restore it and then become the task.
+// What capture inherits from its caller and Node would change on the way to the task: ignored and blocked signals,
+// open files, the soft limit of open files, and arguments that are not UTF-8. The shell shim (bin/capture) records it
+// before Node starts, in variables that never reach the task. sh(1) and env(1) restore it and then exec the task.
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -15,13 +15,13 @@ export interface Inherited {
   readonly ignoredSignals: ReadonlySet<string>;
   /** Numbers of the signals that the caller blocked (sigprocmask(2)). */
   readonly blockedSignals: readonly number[];
-  /** Open files above 2 that the caller passed on: bash's `<(...)`, make's job server, PMI. */
+  /** Open files above 2 that the caller passed on: bash's `<(...)`, make's jobserver, PMI. */
   readonly fds: readonly number[];
   /** Soft limit of open files; undefined: leave it as it is. */
   readonly openFilesLimit: number | undefined;
 }
 
-/** Reads the shim's variables; without the shim, nothing was inherited. */
+/** Reads the shim's variables. Without the shim, nothing was inherited. */
 export function readInherited(env: NodeJS.ProcessEnv): Inherited {
   return {
     ignoredSignals: namesOf(signalsOfMask(env['CAPTURE_SIGIGN'])),
@@ -57,16 +57,16 @@ function namesOf(numbers: readonly number[]): ReadonlySet<string> {
   return new Set(named.map(([name]) => name));
 }
 
-/** The environment as our caller gave it. */
+/** The environment as the caller passed it. */
 export function withoutShim(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const dropped: readonly string[] = SHIM_VARIABLES;
   return Object.fromEntries(Object.entries(env).filter(([name]) => !dropped.includes(name)));
 }
 
-interface Words {
+interface TaskCommand {
   readonly command: string;
   readonly args: readonly string[];
-  /** Absolute path of what `command` was found to be. */
+  /** Absolute path of the program that `command` names. */
   readonly file: string;
   readonly env: NodeJS.ProcessEnv;
 }
@@ -83,16 +83,16 @@ export interface CommandLine {
   readonly args: readonly string[];
 }
 
-/** What to start so that it becomes the task, with its words, variables and signals as our caller gave them. */
-export function commandLineOf(task: Words & SignalState): CommandLine {
+/** The command line that becomes the task, with the arguments, variables and signals that the caller passed. */
+export function commandLineOf(task: TaskCommand & SignalState): CommandLine {
   return withSignalState(withBytes(task));
 }
 
 /**
- * The first letter of each word says what it is: `=` a word as it is, `b` one to be made, `e` a variable. The dot
- * behind it keeps its last newline: $( ) takes those away.
+ * The first letter of each word is its type: `=` a literal word, `b` a word to build, `e` a variable. The dot after it
+ * protects its last newline, because $( ) removes trailing newlines.
  */
-const MAKE_AND_BECOME = `capture_n=$#
+const BUILD_AND_EXEC = `capture_n=$#
 while [ "$capture_n" -gt 0 ]; do
   case $1 in
     =*) capture_word=\${1#=} ;;
@@ -106,10 +106,10 @@ unset capture_n capture_word
 exec "$@"`;
 
 /**
- * Node writes every string as UTF-8: sh(1) makes the bytes of other arguments and variables. The same where no byte
- * would be lost.
+ * Node writes every string as UTF-8, so sh(1) builds the bytes of arguments and variables that are not UTF-8. Returns
+ * the same words if none needs that.
  */
-function withBytes<T extends Words>(words: T): T {
+function withBytes<T extends TaskCommand>(words: T): T {
   const { command, args, env } = words;
   const variables = Object.entries(env).filter(
     ([name, value]) => isBytes(value ?? '') && /^[A-Za-z_]\w*$/.test(name),
@@ -119,14 +119,14 @@ function withBytes<T extends Words>(words: T): T {
     ...variables.map(([name, value]) => `e${escaped(`${name}=${value ?? ''}`)}`),
     ...[command, ...args].map((word) => (isBytes(word) ? `b${escaped(word)}` : `=${word}`)),
   ];
-  return { ...words, command: 'sh', file: '/bin/sh', args: ['-c', MAKE_AND_BECOME, 'sh', ...made] };
+  return { ...words, command: 'sh', file: '/bin/sh', args: ['-c', BUILD_AND_EXEC, 'sh', ...made] };
 }
 
 function isBytes(text: string): boolean {
   return /\p{Surrogate}/u.test(text);
 }
 
-/** For %b of printf(1). */
+/** Escapes for %b of printf(1). */
 function escaped(text: string): string {
   return Array.from(pathBytes(text), (byte) =>
     byte === 0x5c || byte >= 0x80 ? `\\0${byte.toString(8).padStart(3, '0')}` : String.fromCharCode(byte),
@@ -136,10 +136,15 @@ function escaped(text: string): string {
 const ENV = '/usr/bin/env';
 
 /**
- * Node starts every child with the default dispositions and an empty mask: sh(1) and env(1) set them, and execve(2)
- * keeps both.
+ * Node starts every child with the default dispositions and an empty mask. sh(1) and env(1) set them again, and
+ * execve(2) keeps both.
  */
-function withSignalState({ command, args, file, ...state }: SignalState & Omit<Words, 'env'>): CommandLine {
+function withSignalState({
+  command,
+  args,
+  file,
+  ...state
+}: SignalState & Omit<TaskCommand, 'env'>): CommandLine {
   const ignored = Object.entries(os.constants.signals).flatMap(([name, n]) =>
     state.ignoredSignals.has(name) ? [n] : [],
   );
@@ -151,7 +156,7 @@ function withSignalState({ command, args, file, ...state }: SignalState & Omit<W
   return { file: ENV, argv0: 'env', args: [`--block-signal=${blocked.join(',')}`, 'sh', ...shell] };
 }
 
-/** The signals of the caller that can be blocked for the task: none if this env(1) cannot do it. */
+/** The caller's blocked signals that can be blocked for the task; none if this env(1) cannot do it. */
 export function blockable(
   numbers: readonly number[],
   warn: (message: string, hint: string) => void,

@@ -1,38 +1,38 @@
-// The time that is left once somebody has said that we will be stopped: when it ends, when the task must be
-// gone so that what it closed can still be saved, and when the task is told. Each caller can only make it shorter; a
-// caller that takes its word back gives its time back.
+// The time that is left after a notice that capture will be stopped: when it ends, when the task must be gone so that
+// its last files can still be stored, and when the task is signalled. Each source can only shorten it. A source that
+// withdraws its notice gives the time back.
 import { drainReserveMs } from '../model/file/deadline.ts';
 import { clockMs, type LongTimer, startTimer } from '../native/clock.ts';
 
-/** A task that was not told before has this long to end before it is killed, in a short window less. */
-const TOLD_BEFORE_MS = 2000;
-const TOLD_BEFORE_SHARE = 0.1;
+/** A task that was not signalled earlier gets this long between the signal and SIGKILL; less in a short window. */
+const SIGNAL_BEFORE_KILL_MS = 2000;
+const SIGNAL_BEFORE_KILL_SHARE = 0.1;
 
 interface LastCallOptions {
   readonly countdowns: Countdowns;
-  /** The task runs, or may have been ended by what a caller hears of only now. */
+  /** True if the task runs, or if it may have been ended by the very event that is reported only now. */
   readonly isForTask: () => boolean;
-  /** Called when the task must be told at the latest. */
-  readonly tell: () => void;
-  /** Called when the task has used up its time. */
-  readonly kill: () => void;
-  /** The deadline is another one now. */
+  /** Called at the last moment to signal the task. */
+  readonly signalTask: () => void;
+  /** Called when the task's time is up. */
+  readonly killTask: () => void;
+  /** Called when the deadline has changed. */
   readonly changed: (deadlineMs: number | undefined) => void;
 }
 
-interface Call {
+interface Announced {
   readonly beganAtMs: number;
   readonly deadlineMs: number;
   readonly isForTask: boolean;
-  /** An instant that comes whether or not we are stopped meanwhile. */
+  /** An absolute instant: suspending capture does not postpone it. */
   readonly isFixed: boolean;
 }
 
 export class LastCall {
   readonly #options: LastCallOptions;
-  /** By who said so, in the order in which they did. */
-  readonly #calls = new Map<string, Call>();
-  #isTold = false;
+  /** By source, in the order of their notices. */
+  readonly #calls = new Map<string, Announced>();
+  #isSignalled = false;
   #drainMs: number | undefined;
   #shortenedToMs = Infinity;
   #timer: Countdown | undefined;
@@ -41,17 +41,17 @@ export class LastCall {
     this.#options = options;
   }
 
-  /** True when it was for the task, too. */
+  /** True if one of the notices concerned the task. */
   preempted(): boolean {
     return [...this.#calls.values()].some(({ isForTask }) => isForTask);
   }
 
-  /** Who began it, for the record. */
+  /** The first source, for the record. */
   reason(): string | undefined {
     return [...this.#calls.keys()][0];
   }
 
-  /** When we will be killed, ms since the epoch; undefined: nobody said so. */
+  /** When capture will be killed, ms since the epoch; undefined: no notice. */
   deadlineMs(): number | undefined {
     return this.#nearest()?.deadlineMs;
   }
@@ -64,37 +64,37 @@ export class LastCall {
     return Math.min(this.#shortenedToMs, deadlineMs - drainReserveMs(deadlineMs - beganAtMs, this.#drainMs));
   }
 
-  /** `from` says that all ends at `deadlineMs`; its first word stands. */
-  begin({ from, ...call }: Pick<Call, 'deadlineMs' | 'isFixed'> & { readonly from: string }): void {
+  /** `from` announces the end at `deadlineMs`. Only its first announcement counts. */
+  begin({ from, ...call }: Pick<Announced, 'deadlineMs' | 'isFixed'> & { readonly from: string }): void {
     if (this.#calls.has(from)) return;
     const isForTask = this.#options.isForTask();
     this.#change(() => this.#calls.set(from, { beganAtMs: clockMs(), isForTask, ...call }));
   }
 
-  /** `from` has taken it back. Without effect once the task was told. */
+  /** `from` withdraws its notice. No effect once the task was signalled. */
   withdraw(from: string): void {
-    if (!this.#isTold && this.#calls.has(from)) this.#change(() => this.#calls.delete(from));
+    if (!this.#isSignalled && this.#calls.has(from)) this.#change(() => this.#calls.delete(from));
   }
 
-  /** The task has the signal. */
-  told(): void {
-    this.#isTold = true;
+  /** The task was signalled. */
+  taskSignalled(): void {
+    this.#isSignalled = true;
     this.#arm();
   }
 
-  /** What sending its last files is measured to take, ms. */
+  /** The measured time to send the task's last files, ms. */
   drainTakes(ms: number): void {
     this.#drainMs = ms;
     this.#arm();
   }
 
-  /** The task has this long at most. */
+  /** The task gets at most this long from now on. */
   shorten(ms: number): void {
     this.#shortenedToMs = Math.min(this.#shortenedToMs, clockMs() + ms);
     this.#arm();
   }
 
-  /** We were stopped for so long: what is left of a grace is left still. */
+  /** capture was suspended this long: a grace is extended by it. */
   lengthen(ms: number): void {
     this.#change(() => {
       this.#shortenedToMs += ms;
@@ -106,11 +106,11 @@ export class LastCall {
     });
   }
 
-  #nearest(): Call | undefined {
+  #nearest(): Announced | undefined {
     return [...this.#calls.values()].toSorted((a, b) => a.deadlineMs - b.deadlineMs)[0];
   }
 
-  /** After `act` the timer runs to the new deadline, and who waits for it hears of it. */
+  /** After `act`, re-arms the timer and reports a new deadline. */
   #change(act: () => void): void {
     const before = this.deadlineMs();
     act();
@@ -124,19 +124,19 @@ export class LastCall {
     this.#timer = undefined;
     const killAtMs = this.taskDeadlineMs();
     if (killAtMs === undefined) return;
-    const tellFirst = !this.#isTold;
-    const atMs = tellFirst ? killAtMs - this.#toldBeforeMs() : killAtMs;
+    const tellFirst = !this.#isSignalled;
+    const atMs = tellFirst ? killAtMs - this.#signalBeforeKillMs() : killAtMs;
     this.#timer = this.#options.countdowns.start(Math.max(0, atMs - clockMs()), () => {
-      if (!tellFirst) return this.#options.kill();
-      this.#isTold = true;
-      this.#options.tell();
+      if (!tellFirst) return this.#options.killTask();
+      this.#isSignalled = true;
+      this.#options.signalTask();
       this.#arm();
     });
   }
 
-  #toldBeforeMs(): number {
+  #signalBeforeKillMs(): number {
     const { beganAtMs = 0, deadlineMs = 0 } = this.#nearest() ?? {};
-    return Math.min(TOLD_BEFORE_MS, (deadlineMs - beganAtMs) * TOLD_BEFORE_SHARE);
+    return Math.min(SIGNAL_BEFORE_KILL_MS, (deadlineMs - beganAtMs) * SIGNAL_BEFORE_KILL_SHARE);
   }
 }
 
@@ -151,8 +151,8 @@ interface Running {
 }
 
 /**
- * Timers that know about job control: if the run is stopped for a while, every timer ends that much later, so that
- * nothing is killed for having slept. They never hold the process open.
+ * Timers that allow for job control: if the run is suspended, every timer ends that much later, so nothing is killed
+ * for having slept. They do not keep the process alive.
  */
 export class Countdowns {
   readonly #running = new Set<Running>();
@@ -170,7 +170,7 @@ export class Countdowns {
     };
   }
 
-  /** We were stopped for so long: every running countdown ends that much later. */
+  /** The run was suspended this long: every running countdown ends that much later. */
   lengthen(ms: number): void {
     for (const countdown of this.#running) {
       countdown.timer?.cancel();
@@ -179,7 +179,7 @@ export class Countdowns {
     }
   }
 
-  /** Stops them all. */
+  /** Cancels all timers. */
   close(): void {
     for (const countdown of this.#running) countdown.timer?.cancel();
     this.#running.clear();

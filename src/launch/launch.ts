@@ -1,5 +1,5 @@
-// Read this first. Runs one task with capture beside it, from the search for its program to the exit status.
-// It stays tiny: no parser, no logger and no store is ever loaded here.
+// Read this first. Runs one task with capture beside it, from finding its program to the exit status. The launcher
+// stays tiny: it never loads a parser, a logger or a store.
 import v8 from 'node:v8';
 import { CaptureError } from '../model/errors.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';
@@ -12,7 +12,7 @@ import { numberOfSignal } from '../native/ended.ts';
 import { adoptRunnersClock } from '../native/clock.ts';
 import { nextByteOf } from '../native/open-files.ts';
 import { readStat, sendSignal, setOpenFilesLimit, signalAtDeathOf } from '../native/processes.ts';
-import { ownEnvironment } from '../native/start.ts';
+import { ownEnvironment } from '../native/cmdline-environ.ts';
 import { blockable, type Inherited, readInherited } from './inherited.ts';
 import {
   adoptOrphans,
@@ -24,25 +24,25 @@ import {
   usageOfBoth,
 } from './leftovers.ts';
 import { requeue } from './requeue.ts';
-import { type Ending, type Opening, SidecarProcess } from './sidecar-process.ts';
+import { type SidecarEnding, type SidecarOpening, SidecarProcess } from './sidecar-process.ts';
 import { sharesOurGroup, type StartedSidecar } from './sidecar-start.ts';
 import { listenForSignals } from './signals.ts';
 import { type EndRequest, Supervision } from './supervision.ts';
 import { findCommand, RUNNER_VARIABLE, startTask, type Task, taskEnvironment } from './task.ts';
 
-/** A fenced sidecar has nothing left to write: it gets this long to end. */
+/** A fenced sidecar has nothing left to write; it gets this long to exit. */
 const FENCED_GOODBYE_MS = 10_000;
 
 interface LaunchOptions {
   readonly settings: Settings;
   readonly task: { readonly command: string; readonly args: readonly string[] };
-  /** The module that is run as the sidecar. */
+  /** The sidecar's module. */
   readonly sidecarEntry: string;
-  /** One that runs already: it waits for its settings, and is ours from now on. */
+  /** A sidecar that runs already and waits for its settings; the launcher takes it over. */
   readonly startedSidecar?: StartedSidecar;
-  /** Prints for the user; must write synchronously to fd 2. */
+  /** Prints for the user. It must write synchronously to fd 2. */
   readonly say: (line: string, level: 'info' | 'warn' | 'error', fields?: MessageFields) => void;
-  /** Signals that our caller ignored: they stay ignored, for the task too. */
+  /** Signals that the caller ignored: they stay ignored, for the task too. */
   readonly ignoredSignals: ReadonlySet<string>;
 }
 
@@ -52,7 +52,7 @@ interface Launch extends LaunchOptions {
   readonly workdir: HeldWorkdir;
   readonly inherited: Inherited;
   readonly sharesGroup: boolean;
-  /** Running children that we started ourselves. */
+  /** Running children that the launcher itself started. */
   readonly ownChildren: Set<number>;
   readonly orphans: Orphans;
   readonly sidecar: SidecarProcess;
@@ -61,9 +61,9 @@ interface Launch extends LaunchOptions {
 
 /**
  * Starts the sidecar, then the task, and resolves to the exit status: the task's own, 128+N if signal N ended it, or
- * capture's own verdict.
+ * capture's own status.
  *
- * @throws CaptureError when nothing was started: 126, 127, 69, 76, or what the sidecar refuses with.
+ * @throws CaptureError if nothing was started: 126, 127, 69, 76, or the status with which the sidecar refuses.
  */
 export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   const { settings } = options;
@@ -72,13 +72,13 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   const inherited = readInherited(process.env);
   if (inherited.openFilesLimit !== undefined) setOpenFilesLimit(inherited.openFilesLimit);
   const workdir = holdWorkdir(settings.workdir);
-  // With a terminal the task stays in our group, where the terminal's keys and job control reach it; without
-  // one it gets a session of its own, whose whole group can be signalled. The sidecar stands where it stands.
+  // With a terminal the task stays in the launcher's process group, where the terminal's keys and job control reach
+  // it. Without one it gets its own session, whose whole group can be signalled. The sidecar gets the same.
   const sharesGroup = sharesOurGroup();
   const { sidecarEntry: entry, startedSidecar: started } = options;
   const ownChildren = new Set(started?.child.pid === undefined ? [] : [started.child.pid]);
   const orphans = adoptOrphans(ownChildren);
-  const outputsFrom = settings.outputLimitBytes === undefined ? undefined : outputsNow();
+  const outputsFrom = settings.outputLimitBytes === undefined ? undefined : outputOffsets();
   const shared = process.env[SIDECAR_VARIABLE];
   const launcherFaults = (): number | undefined =>
     supervision.hasTaskEnded ? undefined : readStat(process.pid)?.childFaults;
@@ -96,7 +96,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   const tell: SidecarProcess['tell'] = (message) => sidecar.tell(message);
   const supervision = new Supervision({ settings, sharesGroup, tell, say });
   const signals = listenForSignals(options.ignoredSignals, (signal) => supervision.received(signal));
-  endWithRunner(runner());
+  endWithRunner(runnerPid());
   sidecar.start({
     heard: (news) => supervision.heard(news),
     warn: (line, hint) => say(line, 'warn', { event: 'sidecar-restarted', hint }),
@@ -114,7 +114,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
       sidecar,
       supervision,
     });
-    // Here, while signals are still heard: requeueing ends the job, and us with it.
+    // Requeue here, while signals are still handled: requeueing ends the job, and this process with it.
     if (status === settings.preemptedStatus && settings.requeue !== undefined) {
       const deadlineMs = supervision.lastCall.deadlineMs();
       await requeue(settings.requeue, { ownChildren, deadlineMs, say });
@@ -129,16 +129,16 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   }
 }
 
-function outputsNow(): OutputsFrom {
+function outputOffsets(): OutputsFrom {
   return [nextByteOf(process.pid, 1), nextByteOf(process.pid, 2)];
 }
 
-/** The pid of the `capture array` that has started us. */
-function runner(): string | undefined {
+/** The pid of the runner (`capture array` or `capture worker`) that started this launcher. */
+function runnerPid(): string | undefined {
   return process.env[RUNNER_VARIABLE];
 }
 
-/** Of a `capture array` that dies nobody would account for its tasks: its death is a preemption of each. */
+/** If the runner dies, nobody accounts for its tasks. So its death counts as a preemption of each. */
 function endWithRunner(pid: string | undefined): void {
   if (pid !== undefined && !signalAtDeathOf(Number(pid), 'SIGTERM')) sendSignal(process.pid, 'SIGTERM');
 }
@@ -150,8 +150,8 @@ async function run(launched: Launch): Promise<ExitStatus> {
   if (opening.kind === 'done-already') return EXIT.ok;
 
   const task = await start(launched, opening);
-  // From here on this process waits: without the optimizing compiler it takes 4 MiB less. Not before: what Node carries
-  // compiled would not fit any more (native/program.ts).
+  // From here on this process only waits. Without the optimizing compiler it takes 4 MiB less. Not earlier: the
+  // compiled code that Node has cached would no longer match (native/bootstrap.ts).
   v8.setFlagsFromString('--no-opt');
   const end = await task.ended;
   await supervision.taskEnded(end);
@@ -173,11 +173,11 @@ async function run(launched: Launch): Promise<ExitStatus> {
   const status = verdict(ending, statusOf(end), settings);
   const isAgain = lastCall.preempted() || status === settings.preemptedStatus;
   const isSaved = ending.kind === 'ended' && ending.isSaved;
-  // A runner removes the work directory of what is only to be run again.
-  return runner() !== undefined && isAgain && !isSaved ? EXIT.notStored : status;
+  // A runner removes the work directory of a task that is only to run again.
+  return runnerPid() !== undefined && isAgain && !isSaved ? EXIT.notStored : status;
 }
 
-async function start(launched: Launch, opening: Extract<Opening, { kind: 'ready' }>): Promise<Task> {
+async function start(launched: Launch, opening: Extract<SidecarOpening, { kind: 'ready' }>): Promise<Task> {
   const { sidecar, supervision, settings } = launched;
   const { runToken: token, attempt, restored, socket } = opening;
   try {
@@ -219,8 +219,8 @@ async function start(launched: Launch, opening: Extract<Opening, { kind: 'ready'
 }
 
 /**
- * Nothing of the task may still write when the final scan begins. Resolves to when the first process that still
- * wrote was told to end; undefined: none was.
+ * No process of the task may still write when the final scan begins. Resolves to the time when the first process that
+ * still wrote was told to end; undefined: there was none.
  */
 async function endLeftBehind(
   launched: Launch,
@@ -255,9 +255,9 @@ async function endBeforeTask(launched: Launch, { what, signal }: EndRequest): Pr
   return status;
 }
 
-/** If there is no sidecar at the end, nobody can say that everything is stored. */
+/** Without a sidecar at the end, nobody can say that everything is stored. */
 function verdict(
-  ending: Ending,
+  ending: SidecarEnding,
   taskStatus: ExitStatus,
   { endRules, preemptedStatus }: Settings,
 ): ExitStatus {

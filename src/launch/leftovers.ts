@@ -1,6 +1,6 @@
-// What the task leaves behind. The launcher becomes the parent of its orphans, and takes their exit statuses, so that no
-// zombie stays. When the task's main process ends, a process that still writes a declared file is waited for; any other is
-// ended, so that nothing spins on behind. Nothing is left when the final scan begins.
+// Processes that the task leaves behind. The launcher becomes the parent of its orphans and reaps them, so no zombie
+// stays. After the task's main process has ended, the launcher waits for processes that still write a declared file,
+// and ends all others. None is left when the final scan begins.
 import fs from 'node:fs';
 import type { Interest } from '../model/file/file-state.ts';
 import type { Usage } from '../model/format/messages.ts';
@@ -19,22 +19,25 @@ import {
 } from '../native/processes.ts';
 
 export interface Orphans {
-  /** Every living process of the task: all that descend from us, but the sidecar and what was there before. */
+  /**
+   * Every living process of the task: all descendants of the launcher, except the sidecar and children that were there
+   * before.
+   */
   members(sidecarPid: number | undefined): readonly number[];
-  /** Resolves after the next child of ours has ended, or after `ms`. */
+  /** Resolves when the next child ends, or after `ms`. */
   change(ms: number): Promise<void>;
-  /** What those that have ended have used. */
+  /** Resource usage of the processes that have ended. */
   readonly usage: Usage;
   close(): void;
 }
 
 /**
- * Adopts them from now on; to be called before anything is started. It never touches what we started ourselves: whoever
- * started it takes its status. `ownChildren` are the running children that we started ourselves; whoever starts one adds
- * it in the same turn of the event loop.
+ * Adopts orphans from now on; call it before anything is started. It never reaps the launcher's own children: whoever
+ * started one takes its status. `ownChildren`: these running children. Whoever starts one adds it in the same turn of
+ * the event loop.
  */
 export function adoptOrphans(ownChildren: ReadonlySet<number>): Orphans {
-  // A shell that starts something in the background and then becomes capture leaves it as our child.
+  // A shell that starts something in the background and then execs capture leaves it as the launcher's child.
   const before = childPids().filter((pid) => !ownChildren.has(pid));
   becomeSubreaper();
   const waiting = new Set<() => void>();
@@ -79,43 +82,44 @@ export function usageOfBoth(one: Usage, other: Usage | undefined): Usage {
 /** Between SIGTERM and SIGKILL. */
 export const KILL_AFTER_MS = 5000;
 /**
- * A process that SIGKILL does not end hangs in the kernel; then we go on without it. With the time before it less than
- * LATE_NEWS_MS (model/file/suspect.ts): what others were made to close must not pass for whole meanwhile.
+ * A process that survives SIGKILL hangs in the kernel; the launcher then continues without it. Together with the time
+ * before it, this stays below WRAPPER_DELAY_MS (model/file/suspect.ts): files that a forced end closed must not count
+ * as whole in the meantime.
  */
-const KILLED_WAIT_MS = 4000;
-/** Nothing tells us that a process closed a file: while one is waited for, we look this often. */
+const AFTER_SIGKILL_MS = 4000;
+/** No event tells that a process closed a file: while waiting for one, look this often. */
 const LOOK_EVERY_MS = 100;
 
 interface LeftoverOptions {
-  /** Where the work directory stands now: the task may have moved it. */
+  /** The current path of the work directory: the task may have moved it. */
   readonly workdir: () => string;
   readonly declared: Pick<Interest, 'wants'>;
   /** CAPTURED_RUN of this task. */
   readonly runToken: string;
   /** Living processes of the task. */
   readonly members: () => readonly number[];
-  /** Resolves when a child has ended, or after so many ms. */
+  /** Resolves when a child has ended, or after `ms`. */
   readonly change: (ms: number) => Promise<void>;
-  /** Until when writers are waited for, ms since the epoch; asked again and again, it may come nearer. */
+  /** How long to wait for writers, ms since the epoch. Read repeatedly, because it may move closer. */
   readonly writersUntilMs: () => number;
-  /** From when on nothing is spared, ms since the epoch. */
+  /** From this instant on every process is killed, ms since the epoch. */
   readonly killAtMs: () => number | undefined;
 }
 
 interface LeftoversEnded {
-  /** Pids that could not be ended. */
+  /** Pids that survived SIGKILL. */
   readonly stuck: readonly number[];
   /**
-   * When the first process was told to end that had a declared file open for writing, ms since the epoch: what it
-   * closed from then on proves nothing. Undefined: there was none.
+   * When the first process with a declared file open for writing was told to end, ms since the epoch: closes from then
+   * on prove nothing. Undefined: there was none.
    */
   readonly writersStoppedAtMs: number | undefined;
 }
 
-/** Waits for writers and ends the rest. */
+/** Waits for writers and ends all other processes. */
 export async function endLeftovers(options: LeftoverOptions): Promise<LeftoversEnded> {
-  const asked = new Map<number, number>(); // pid -> when it got SIGTERM, ms
-  const killed = new Map<number, number>(); // pid -> when it got SIGKILL, ms
+  const terminatedAtMs = new Map<number, number>(); // pid -> time of SIGTERM, ms
+  const killedAtMs = new Map<number, number>(); // pid -> time of SIGKILL, ms
   let writersStoppedAtMs: number | undefined;
   for (;;) {
     const nowMs = clockMs();
@@ -123,19 +127,19 @@ export async function endLeftovers(options: LeftoverOptions): Promise<LeftoversE
     const members = options.members();
     for (const pid of members) {
       if (mayWrite && writesDeclared(pid, options)) continue;
-      const askedAtMs = asked.get(pid);
-      if (askedAtMs === undefined) {
+      const sinceMs = terminatedAtMs.get(pid);
+      if (sinceMs === undefined) {
         if (!mayWrite && writesDeclared(pid, options)) writersStoppedAtMs ??= nowMs;
-        askToEnd(pid);
+        terminate(pid);
       }
-      asked.set(pid, askedAtMs ?? nowMs);
-      if (nowMs >= Math.min((askedAtMs ?? nowMs) + KILL_AFTER_MS, options.killAtMs() ?? Infinity)) {
+      terminatedAtMs.set(pid, sinceMs ?? nowMs);
+      if (nowMs >= Math.min((sinceMs ?? nowMs) + KILL_AFTER_MS, options.killAtMs() ?? Infinity)) {
         sendSignal(pid, 'SIGKILL');
-        killed.set(pid, killed.get(pid) ?? nowMs);
+        killedAtMs.set(pid, killedAtMs.get(pid) ?? nowMs);
       }
     }
-    const stuck = members.filter((pid) => nowMs - (killed.get(pid) ?? nowMs) >= KILLED_WAIT_MS);
-    const othersWrite = mayWrite && elsewhere(options).some((pid) => writesDeclared(pid, options));
+    const stuck = members.filter((pid) => nowMs - (killedAtMs.get(pid) ?? nowMs) >= AFTER_SIGKILL_MS);
+    const othersWrite = mayWrite && processesElsewhere(options).some((pid) => writesDeclared(pid, options));
     if (stuck.length === members.length && !othersWrite) return { stuck, writersStoppedAtMs };
     await options.change(LOOK_EVERY_MS);
   }
@@ -147,22 +151,22 @@ export function describeStuck(pids: readonly number[]): string {
   return `${what} cannot be ended, not even by SIGKILL; the final scan goes on without waiting`;
 }
 
-/** A stopped process only sees SIGTERM when it goes on. */
-function askToEnd(pid: number): void {
+/** A stopped process receives SIGTERM only when it continues. */
+function terminate(pid: number): void {
   sendSignal(pid, 'SIGTERM');
   sendSignal(pid, 'SIGCONT');
 }
 
 /**
- * Processes that carry our token and do not descend from us: a daemon started them for the task (a job step,
- * a container). They are waited for while they write and never signalled: a job that the task has submitted
- * carries the token too.
+ * Processes with the token of this run that are not descendants of the launcher: a daemon started them for the task (a
+ * job step, a container). The launcher waits while they write, and never signals them: a job that the task has
+ * submitted carries the token too.
  */
-function elsewhere(options: LeftoverOptions): readonly number[] {
+function processesElsewhere(options: LeftoverOptions): readonly number[] {
   return processesWithEnvironment(`CAPTURED_RUN=${options.runToken}`).filter((pid) => pid !== process.pid);
 }
 
-/** Has this process a declared file open for writing, or mapped so (proc_pid_fdinfo(5), proc_pid_maps(5))? */
+/** Does this process have a declared file open for writing, or mapped so (proc_pid_fdinfo(5), proc_pid_maps(5))? */
 function writesDeclared(pid: number, options: LeftoverOptions): boolean {
   return writtenFiles(pid).some((file) => {
     const below = `${options.workdir()}/`;
@@ -183,17 +187,17 @@ function linkTarget(link: string): readonly string[] {
     const file = decodePath(fs.readlinkSync(link, { encoding: 'buffer' }));
     return file.endsWith(' (deleted)') ? [] : [file];
   } catch {
-    return []; // closed meanwhile
+    return []; // closed since
   }
 }
 
 export interface HeldWorkdir {
-  /** The real path; of a directory that the task has removed, one at which nothing stands. */
+  /** The real path. If the task has removed the directory, a path where nothing exists. */
   now(): string;
   close(): void;
 }
 
-/** Held open from before the task starts: the task may move the directory, or make another one of its name. */
+/** Opened before the task starts: the task may move the directory, or create another one of its name. */
 export function holdWorkdir(path: string): HeldWorkdir {
   const fd = fs.openSync(encodePath(path), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
   return { now: () => currentPath(fd), close: () => fs.closeSync(fd) };

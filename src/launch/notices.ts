@@ -1,5 +1,5 @@
-// What a notice means for the task. A task that handles SIGTERM is told at once; any other computes on until shortly
-// before the deadline. A notice is acted on once, however often its source repeats it.
+// What a notice means for the task. A task that handles SIGTERM is signalled at once; any other task computes on until
+// shortly before the deadline. Repetitions of a notice have no effect.
 import { deadlineOf } from '../model/file/deadline.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import { type Notice, sameNotice } from '../model/format/notice.ts';
@@ -8,10 +8,10 @@ import { caughtSignals, readProc } from '../native/processes.ts';
 import type { LastCall } from './last-call.ts';
 import type { Task } from './task.ts';
 
-/** signal(7): SIGTERM's bit in the masks of proc_pid_status(5). */
+/** SIGTERM's bit in the masks of proc_pid_status(5); signal(7). */
 const SIGTERM_BIT = 1n << 14n;
 
-/** Programs that catch SIGTERM to end their children with it. Their names have at most 15 bytes: proc_pid_comm(5). */
+/** Programs that catch SIGTERM only to end their children. Names have at most 15 bytes: proc_pid_comm(5). */
 const BARE_LAUNCHERS: ReadonlySet<string> = new Set(
   [
     'mpirun mpiexec mpiexec.hydra orterun prterun orted prted prte hydra_pmi_proxy hydra_bstrap_pr mpispawn',
@@ -23,13 +23,13 @@ const BARE_LAUNCHERS: ReadonlySet<string> = new Set(
 export interface NoticesOptions {
   /** `auto`, `none` or a signal's name. */
   readonly tell: string;
-  /** Undefined when it does not run any more. */
+  /** Undefined if the task does not run. */
   readonly task: () => Pick<Task, 'members'> | undefined;
   readonly tellTask: (signal: NodeJS.Signals) => void;
   readonly say: (line: string, level: 'info' | 'warn', fields?: MessageFields) => void;
-  /** Counts the time that a notice leaves. */
+  /** Counts down the time that a notice leaves. */
   readonly lastCall: Pick<LastCall, 'begin' | 'withdraw' | 'taskDeadlineMs'>;
-  /** The time that a notice leaves if it does not say an instant. */
+  /** The time left after a notice without an instant. */
   readonly graceMs: number;
 }
 
@@ -66,8 +66,8 @@ export class Notices {
     lastCall.withdraw(notice.what);
   }
 
-  /** No time is left to compute on. */
-  tellAtLast(): void {
+  /** Signals the task at the last moment. */
+  signalAtLast(): void {
     const { tell, tellTask } = this.#options;
     if (tell !== 'none') tellTask(tell === 'auto' ? 'SIGTERM' : (tell as NodeJS.Signals));
   }
@@ -76,7 +76,7 @@ export class Notices {
     return this.#heard.some((one) => sameNotice(one, notice));
   }
 
-  /** What the task gets as soon as there is a notice; undefined: it computes on. */
+  /** The signal to send to the task right after a notice; undefined: it computes on. */
   #atOnce(): NodeJS.Signals | undefined {
     const { tell, task } = this.#options;
     if (tell === 'none') return undefined;
@@ -92,12 +92,12 @@ function catchesTerm(pid: number): boolean {
 }
 
 /**
- * Will a process make use of SIGTERM? It will if it catches it, and is none of the programs that only pass it on to end
- * what they have started.
+ * Will a process make use of SIGTERM? Yes if it catches the signal, and is none of the programs that only end their
+ * children with it.
  *
- * `status`, `comm` and `cmdline` as proc_pid_status(5), proc_pid_comm(5) and proc_pid_cmdline(5) have them. A name in
- * either is enough: a program may rename its main thread (Node 24: `MainThread`), and behind a script's `#!` the
- * command line begins with the interpreter.
+ * `status`, `comm` and `cmdline` are the contents of proc_pid_status(5), proc_pid_comm(5) and proc_pid_cmdline(5). A
+ * name in either of the last two is enough: a program may rename its main thread (Node 24: `MainThread`), and with a
+ * script's `#!` the command line begins with the interpreter.
  */
 export function handlesTerm(status: string, comm: string, cmdline: string): boolean {
   const argv0 = cmdline.split('\0', 1)[0] ?? '';
@@ -110,7 +110,7 @@ function fieldsOf({ source, atMs }: Notice): MessageFields {
   return { source, deadlineMs: atMs };
 }
 
-/** `08:21:50`, of this machine's clock and zone. */
+/** `08:21:50`, by this machine's clock and time zone. */
 function timeOf(atMs: number): string {
   return new Date(atMs).toTimeString().slice(0, 8);
 }

@@ -1,9 +1,9 @@
-// Children that we start while we adopt orphans (leftovers): libuv takes their exit status, so nobody else may. One whose
-// status is taken by another hand never ends for Node.
+// Children that the launcher starts itself while it adopts orphans (leftovers). libuv reaps them, so nobody else may:
+// if somebody else reaps one, Node never sees its end.
 import type { ChildProcess } from 'node:child_process';
 
-/** In the same turn of the event loop in which it was started. */
-export function noteOwn(child: ChildProcess, ownChildren: Set<number>): void {
+/** Call it in the same turn of the event loop in which the child was started. */
+export function noteOwnChild(child: ChildProcess, ownChildren: Set<number>): void {
   const { pid } = child;
   if (pid === undefined) return;
   if (hasEnded(child)) return void ownChildren.delete(pid);

@@ -1,5 +1,5 @@
-// The launcher's last act for a preempted task: asks Slurm to start the job again. What counts is the exit status, so
-// whatever goes wrong here is only a warning.
+// The launcher's last act for a preempted task: it asks Slurm to requeue the job. The exit status counts, so a failure
+// here is only a warning.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { reasonOf } from '../model/errors.ts';
@@ -9,23 +9,23 @@ import { formatMs } from '../model/units.ts';
 import { clockMs } from '../native/clock.ts';
 import { sendSignal } from '../native/processes.ts';
 
-/** For both questions together: a controller that does not answer must not hold the node. */
+/** For both calls together: a controller that does not answer must not keep the node busy. */
 const ANSWERS_WITHIN_MS = 10_000;
-/** Of the 3 s that the grace leaves before SIGKILL: by then we must have exited. */
+/** Part of the 3 s that the grace leaves before SIGKILL: capture must have exited by then. */
 const AFTER_DEADLINE_MS = 2000;
 const LEAST_MS = 500;
 /**
- * `scontrol requeue` ends every process of the job, and scontrol is one of them: it must live to tell how it went
- * (an ignored signal stays ignored through exec, execve(2)).
+ * `scontrol requeue` ends every process of the job, and scontrol is one of them. It must live long enough to report
+ * its result (an ignored signal stays ignored through exec, execve(2)).
  */
-const SURVIVING = 'trap "" TERM HUP; exec scontrol "$@"';
+const SCONTROL_IGNORING_SIGNALS = 'trap "" TERM HUP; exec scontrol "$@"';
 
 type Say = (line: string, level: 'info' | 'warn', fields?: MessageFields) => void;
 
 interface RequeueOptions {
-  /** Running children that we started ourselves; kept up to date here. */
+  /** Running children that the launcher itself started; updated here. */
   readonly ownChildren: Set<number>;
-  /** When we are killed, ms since the epoch, if that is known. */
+  /** When capture is killed, ms since the epoch, if that is known. */
   readonly deadlineMs: number | undefined;
   readonly say: Say;
 }
@@ -52,13 +52,13 @@ export async function requeue(
   }
 }
 
-/** What it prints. Throws with its message if it fails, or does not answer. */
+/** Its output. Throws with its error message if it fails or does not answer. */
 async function scontrol(
   args: readonly string[],
   { ownChildren, endByMs }: { readonly ownChildren: Set<number>; readonly endByMs: number },
 ): Promise<string> {
   const timeout = Math.max(LEAST_MS, endByMs - clockMs());
-  const child = spawn('/bin/sh', ['-c', SURVIVING, 'scontrol', ...args], {
+  const child = spawn('/bin/sh', ['-c', SCONTROL_IGNORING_SIGNALS, 'scontrol', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
@@ -71,7 +71,7 @@ async function scontrol(
       said[name] += text;
     });
   }
-  // Its whole group: a site's script of that name may have started the real one, which holds the pipes.
+  // Kill its whole group: a site's wrapper of that name may have started the real scontrol, which holds the pipes.
   const late = setTimeout(() => pid !== undefined && sendSignal(-pid, 'SIGKILL'), timeout);
   try {
     const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];

@@ -1,5 +1,5 @@
-// How the launcher speaks with its sidecar: over the channel to a child of its own, or over a socket to the one that all
-// tasks of this machine share. When the child or the connection is gone, so is the sidecar; it is not replaced here.
+// The launcher's connection to its sidecar: the channel to its own child, or a socket to the sidecar that all tasks of
+// this machine share. If the child or the connection is gone, so is the sidecar. This file does not replace it.
 import type { ChildProcess } from 'node:child_process';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,41 +8,41 @@ import { MessageReader, messageText } from '../model/format/shared-sidecar.ts';
 import { type BackOff, newDeferred, pauseAfter } from '../model/waiting.ts';
 import { clockMs } from '../native/clock.ts';
 import { descriptorOf, peerOf } from '../native/peer.ts';
-import { hasEnded, noteOwn } from './own-children.ts';
+import { hasEnded, noteOwnChild } from './own-children.ts';
 import type { StartedSidecar } from './sidecar-start.ts';
 
-/** After its last word it only has to exit. */
+/** After its last message the sidecar only has to exit. */
 const EXIT_WITHIN_MS = 2000;
-/** The runner starts another shared sidecar at once; where none listens after this time, none will. */
+/** The runner starts a new shared sidecar at once. If none listens within this time, none will. */
 const CONNECT_WITHIN_MS = 10_000;
 const CONNECT: BackOff = { firstMs: 20, mostMs: 500 };
 
-export interface Gone {
+export interface SidecarGone {
   readonly how: string;
-  /** False: there never was anybody. */
+  /** False: the connection was never made. */
   readonly wasThere: boolean;
 }
 
 export interface SidecarLink {
-  /** Of a child of ours. */
+  /** Undefined for a shared sidecar. */
   readonly pid: number | undefined;
-  /** A link that breaks is no error of its own: that it is gone follows, and is what counts. */
+  /** A send on a broken link is not an error: `gone` reports the loss. */
   send(message: ToSidecar): void;
-  /** Resolves once it is gone and its last message is read. */
-  readonly gone: Promise<Gone>;
-  /** Lets it exit, or ends it; resolves when it is gone. */
+  /** Resolves once the sidecar is gone and its last message has been read. */
+  readonly gone: Promise<SidecarGone>;
+  /** Lets the sidecar exit, or ends it; resolves when it is gone. */
   close(): Promise<void>;
 }
 
-type Hear = (message: FromSidecar) => void;
+type OnMessage = (message: FromSidecar) => void;
 
-/** `ownChildren` is kept up to date. */
+/** Updates `ownChildren`. */
 export function linkToChild(
   { child, gone }: StartedSidecar,
-  hear: Hear,
+  hear: OnMessage,
   ownChildren: Set<number>,
 ): SidecarLink {
-  noteOwn(child, ownChildren);
+  noteOwnChild(child, ownChildren);
   child.on('message', (message) => hear(message as FromSidecar));
   return {
     pid: child.pid,
@@ -63,9 +63,9 @@ async function endOf(child: ChildProcess): Promise<void> {
   clearTimeout(late);
 }
 
-/** Tries for a while: a shared sidecar that died is being replaced. What is sent meanwhile waits. */
-export function linkToShared(path: string, hear: Hear, withinMs = CONNECT_WITHIN_MS): SidecarLink {
-  const gone = newDeferred<Gone>();
+/** Retries for a while, because a dead shared sidecar is being replaced. Messages wait until then. */
+export function linkToShared(path: string, hear: OnMessage, withinMs = CONNECT_WITHIN_MS): SidecarLink {
+  const gone = newDeferred<SidecarGone>();
   const closing = new AbortController();
   let waiting: ToSidecar[] = [];
   let socket: net.Socket | undefined;
@@ -77,7 +77,7 @@ export function linkToShared(path: string, hear: Hear, withinMs = CONNECT_WITHIN
       try {
         for (const message of reader.read(piece)) hear(message as FromSidecar);
       } catch {
-        made.destroy(); // no sidecar of ours speaks like this
+        made.destroy(); // not a message of a sidecar
       }
     });
     made.once('close', () => gone.resolve({ how: 'its connection broke', wasThere: true }));
@@ -120,7 +120,7 @@ async function connected(
 function connectOnce(path: string): Promise<net.Socket | undefined> {
   return new Promise((resolve) => {
     const socket = net.connect(path);
-    // Later errors are followed by its close, which says enough.
+    // A later error is always followed by `close`, which is enough.
     socket.on('error', () => resolve(undefined));
     socket.once('connect', () => {
       if (isOurUsers(socket)) return resolve(socket);
@@ -130,7 +130,7 @@ function connectOnce(path: string): Promise<net.Socket | undefined> {
   });
 }
 
-/** What we send says where the store is, and may hold the environment: another user's process gets none of it. */
+/** The messages contain the store's address, and perhaps the environment: another user's process must not get them. */
 function isOurUsers(socket: net.Socket): boolean {
   try {
     return peerOf(descriptorOf(socket)).uid === process.getuid?.();

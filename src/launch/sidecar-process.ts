@@ -1,61 +1,62 @@
-// Keeps one sidecar at work: starts it, or connects to the one that the tasks of this machine share; speaks to it, and
-// replaces it if it dies, so that neither its crash nor its absence touches the task. It never decides about the task.
+// Keeps one sidecar running: starts it, or connects to the one that the tasks of this machine share, exchanges
+// messages, and replaces it if it dies. So neither its crash nor its absence touches the task. It never decides about
+// the task.
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import type { FromSidecar, News, OutputsFrom, ToSidecar } from '../model/format/messages.ts';
+import type { FromSidecar, SidecarReport, OutputsFrom, ToSidecar } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
 import { formatMs } from '../model/units.ts';
 import { type BackOff, newDeferred, pauseAfter } from '../model/waiting.ts';
 import { clockMs, clockOffsetMs } from '../native/clock.ts';
 import { withoutShim } from './inherited.ts';
-import { type Gone, linkToChild, linkToShared, type SidecarLink } from './sidecar-link.ts';
+import { type SidecarGone, linkToChild, linkToShared, type SidecarLink } from './sidecar-link.ts';
 import { type StartedSidecar, startSidecar } from './sidecar-start.ts';
 
 const RESTART: BackOff = { firstMs: 100, mostMs: 10_000 };
-/** So many deaths within this time are no accident: then it stays down. */
+/** This many deaths within this time are no accident: then the sidecar is not replaced any more. */
 const DEATHS = 5;
 const DEATHS_WITHIN_MS = 10 * 60_000;
-/** A shared one may die of another task. After so many of those deaths we have one of our own. */
+/** A shared sidecar may die because of another task. After this many deaths the launcher starts its own. */
 const SHARED_DEATHS = 3;
 
-export type Opening = Extract<FromSidecar, { readonly kind: 'ready' | 'done-already' }>;
-/** `lost`: it died too often, nobody records any more. */
-export type Ending = Extract<FromSidecar, { readonly kind: 'ended' }> | { readonly kind: 'lost' };
+export type SidecarOpening = Extract<FromSidecar, { readonly kind: 'ready' | 'done-already' }>;
+/** `lost`: it died too often, and nobody records any more. */
+export type SidecarEnding = Extract<FromSidecar, { readonly kind: 'ended' }> | { readonly kind: 'lost' };
 
 export interface SidecarOptions {
-  /** The module to run. */
+  /** The sidecar's module. */
   readonly entry: string;
-  /** One that has been started before; it runs that module. */
+  /** A sidecar that was started earlier with that module. */
   readonly started: StartedSidecar | undefined;
-  /** The socket of the one that the tasks of this machine share. */
+  /** The socket of the sidecar that the tasks of this machine share. */
   readonly shared: string | undefined;
   readonly settings: Settings;
   readonly outputsFrom: OutputsFrom | undefined;
   /** As in the message `start`. */
   readonly launcherFaults: () => number | undefined;
-  /** Running children that we started ourselves; kept up to date here. */
+  /** Running children that the launcher itself started; updated here. */
   readonly ownChildren: Set<number>;
 }
 
 interface SidecarEvents {
-  readonly heard: (news: News) => void;
+  readonly heard: (news: SidecarReport) => void;
   readonly warn: (line: string, hint?: string) => void;
 }
 
 export class SidecarProcess {
   readonly #options: SidecarOptions;
-  readonly #opened = newDeferred<Opening>();
-  readonly #ended = newDeferred<Ending>();
-  /** What a replacement must be told again, by kind: the newest of each. */
+  readonly #opened = newDeferred<SidecarOpening>();
+  readonly #ended = newDeferred<SidecarEnding>();
+  /** The newest message of each kind that a replacement must receive again. */
   readonly #told = new Map<ToSidecar['kind'], ToSidecar>();
   readonly #deathsAtMs: number[] = [];
   #attempt: number | undefined;
   #link: SidecarLink | undefined;
-  /** Undefined from when we have one of our own. */
+  /** Undefined once the launcher has its own sidecar. */
   #shared: string | undefined;
   #restart: NodeJS.Timeout | undefined;
   #isOver = false;
-  /** The one that has been started before, until we take it. */
+  /** The sidecar that was started earlier, until it is used. */
   #waiting: StartedSidecar | undefined;
 
   constructor(options: SidecarOptions) {
@@ -64,19 +65,19 @@ export class SidecarProcess {
     this.#shared = options.shared;
   }
 
-  /** Rejects with the reason if it refuses, or dies before it is ready. */
-  get opened(): Promise<Opening> {
+  /** Rejects with the reason if the sidecar refuses, or dies before it is ready. */
+  get opened(): Promise<SidecarOpening> {
     return this.#opened.promise;
   }
 
-  get ended(): Promise<Ending> {
+  get ended(): Promise<SidecarEnding> {
     return this.#ended.promise;
   }
 
   /** `lost` if that takes longer than `ms`. */
-  async endedWithin(ms: number): Promise<Ending> {
+  async endedWithin(ms: number): Promise<SidecarEnding> {
     let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<Ending>((resolve) => {
+    const late = new Promise<SidecarEnding>((resolve) => {
       timer = setTimeout(() => resolve({ kind: 'lost' }), ms);
     });
     try {
@@ -86,23 +87,23 @@ export class SidecarProcess {
     }
   }
 
-  /** Of a child of ours. */
+  /** Undefined for a shared sidecar. */
   pid(): number | undefined {
     return this.#link?.pid;
   }
 
-  /** Undefined before it is ready. */
+  /** Undefined before the sidecar is ready. */
   attempt(): number | undefined {
     return this.#attempt;
   }
 
-  /** To be called once, and closed by the caller. A replacement starts by itself. */
+  /** Call it once; the caller closes. A replacement starts by itself. */
   start(events: SidecarEvents): void {
     let link: SidecarLink;
     try {
       link = this.#open((message) => this.#hear(message, events));
     } catch (error) {
-      return this.#replace(reasonOf(error), events); // ENOMEM is thrown at once; the task must not notice
+      return this.#replace(reasonOf(error), events); // spawn throws ENOMEM synchronously; the task must not notice
     }
     this.#link = link;
     void link.gone.then((gone) => {
@@ -110,7 +111,7 @@ export class SidecarProcess {
       if (!this.#isOver) this.#lost(gone, events);
     });
     const { settings, outputsFrom, launcherFaults } = this.#options;
-    // Its own environment is the runner's.
+    // A shared sidecar has the runner's environment.
     const env =
       this.#shared !== undefined && settings.verify !== undefined ? withoutShim(process.env) : undefined;
     link.send({
@@ -128,12 +129,12 @@ export class SidecarProcess {
   /** Sent now, and again to every replacement. */
   tell(message: ToSidecar): void {
     const before = this.#told.get(message.kind);
-    // The last call stays the last call, whatever signal follows it.
+    // A `task-signalled` of the last call is kept, even if another signal follows it.
     if (!isLastCall(before) || isLastCall(message)) this.#told.set(message.kind, message);
     this.#link?.send(message);
   }
 
-  /** Lets it exit, or ends it; resolves when it is gone. */
+  /** Lets the sidecar exit, or ends it; resolves when it is gone. */
   async close(): Promise<void> {
     this.#isOver = true;
     clearTimeout(this.#restart);
@@ -148,7 +149,7 @@ export class SidecarProcess {
     return linkToChild(started, hear, ownChildren);
   }
 
-  #lost({ how, wasThere }: Gone, events: SidecarEvents): void {
+  #lost({ how, wasThere }: SidecarGone, events: SidecarEvents): void {
     if (wasThere) return this.#replace(how, events);
     this.#shared = undefined;
     events.warn(`the sidecar of all tasks is gone (${how}): this one starts its own`);
@@ -156,7 +157,7 @@ export class SidecarProcess {
   }
 
   #replace(how: string, events: SidecarEvents): void {
-    // A shared one may have died of another task, and this one has not begun.
+    // A shared sidecar may have died because of another task, and this task has not begun.
     if (this.#attempt === undefined && this.#shared === undefined) return this.#fail(diedTooEarly(how));
     const nowMs = clockMs();
     this.#deathsAtMs.push(nowMs);
@@ -187,7 +188,7 @@ export class SidecarProcess {
         this.#isOver = true;
         return this.#opened.resolve(message);
       case 'refused':
-        // A replacement that is refused has died of it: its exit starts the next one.
+        // A replacement that is refused exits, and its exit starts the next one.
         if (this.#attempt !== undefined) return events.warn(message.message, message.hint);
         return this.#fail(new CaptureError(message.status, message.message, { hint: message.hint }));
       case 'signal-seen':

@@ -1,34 +1,36 @@
-// Starts a process of the sidecar, for one task or for all of a machine. The command line starts that of one task before
-// it reads its options: Node takes most of the time of a start to begin, and here two of them begin at once. A sidecar
-// waits for its settings, and ends with its channel.
+// Starts a sidecar process, for one task or for all tasks of a machine. The command line starts the sidecar of a
+// single task before it reads its options: most of a start is Node's own, and so two Nodes start at once. A sidecar
+// waits for its settings, and exits with its channel.
 import { type ChildProcess, spawn } from 'node:child_process';
 import tty from 'node:tty';
 import { withoutShim } from './inherited.ts';
 
 /**
- * Its heap stays small: file contents are read in worker threads, outside this limit. Without an initial size V8
- * looks for garbage only when half of the limit is taken, by each thread.
+ * A small heap: worker threads read file contents, outside this limit. Without an initial size V8 collects garbage in
+ * each thread only when half of the limit is used.
  */
 const NODE_FLAGS = ['--initial-old-space-size=16', '--max-semi-space-size=2'];
 const HEAP_MB = 256;
-/** Some 2 MiB for each of very many tasks. */
+/** About 2 MiB for each of very many tasks. */
 const SHARED_HEAP_MB = 1024;
-/** mallopt(3): each of a dozen threads keeping freed memory for itself would take 10 MiB more. */
+/** mallopt(3): otherwise each of a dozen threads keeps freed memory for itself, 10 MiB in all. */
 const FEW_ARENAS = { MALLOC_ARENA_MAX: '2' };
 /**
- * libuv's threads, four by default: the file systems of all tasks are waited for in them. Where nothing better works, one
- * more of each task waits for the kernel's events (watch/inotify). libuv has 1024 at most.
+ * libuv's threads (default: four) wait for the file systems of all tasks. Where nothing better works, each task needs
+ * one more to wait for inotify events (watch/inotify). libuv allows at most 1024.
  */
 const SHARED_THREADS = 8;
 const MOST_THREADS = 1024;
 
 export interface StartedSidecar {
   readonly child: ChildProcess;
-  /** Resolves with how, once it is gone and its last message is read, or if it could not be started. */
+  /**
+   * Resolves with the cause, once the process is gone and its last message has been read, or if it could not start.
+   */
   readonly gone: Promise<string>;
 }
 
-/** With a terminal task and sidecar stay in our process group; without one each gets a session of its own. */
+/** With a terminal, task and sidecar stay in the launcher's process group; without one each gets its own session. */
 export function sharesOurGroup(): boolean {
   return tty.isatty(0);
 }
@@ -40,8 +42,8 @@ export function startSidecar(entry: string): StartedSidecar {
 }
 
 /**
- * One for all tasks that are started by us: it listens at `socket`, for launchers of our user, and keeps `lockFd` open
- * as long as it lives. In a session of its own: what a terminal sends is for us alone.
+ * The sidecar of all tasks that this runner starts. It listens at `socket`, for launchers of the same user, and keeps
+ * `lockFd` open as long as it lives. It has its own session: the terminal's signals are for the runner alone.
  */
 export function startSharedSidecar(
   entry: string,
@@ -56,20 +58,20 @@ export interface SharedStart {
   readonly socket: string;
   readonly lockFd: number;
   readonly env: NodeJS.ProcessEnv;
-  /** About how many there will be. */
+  /** About how many tasks will run at once. */
   readonly tasksAtOnce: number;
 }
 
 interface Spawning {
   readonly env: NodeJS.ProcessEnv;
   readonly detached: boolean;
-  /** Ours that it keeps open. */
+  /** The runner's descriptors that the sidecar keeps open. */
   readonly fds: readonly number[];
 }
 
 function started(args: readonly string[], { env, detached, fds }: Spawning): StartedSidecar {
   const child = spawn(process.execPath, args, {
-    // Only messages for the user go through fd 2; results of a pipeline go through the task's fd 1.
+    // Only messages for the user go to fd 2; the task's fd 1 carries the results of a pipeline.
     stdio: ['ignore', 'ignore', 2, 'ipc', ...fds],
     env: { ...FEW_ARENAS, ...env },
     detached,
@@ -77,7 +79,10 @@ function started(args: readonly string[], { env, detached, fds }: Spawning): Sta
   return { child, gone: goneOf(child) };
 }
 
-/** Not at 'exit': its last message may still be in the channel. Nor at 'close': none comes where we let go of the channel. */
+/**
+ * Not at 'exit': its last message may still be in the channel. Not at 'close' either: after the channel was
+ * disconnected, that event never comes.
+ */
 function goneOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => {

@@ -1,6 +1,6 @@
-// Receives the launcher's signals, finds out which of them the task has already (the sidecar stands where the task stands,
-// and reports what it saw), and stops and continues the task together with us. Which signals are relayed is decided in
-// model/relay.ts.
+// Receives the launcher's signals, finds out which of them the task has received too (the sidecar is in the task's
+// place, and reports its own signals), and stops and continues the task together with the launcher. model/relay.ts
+// decides which signals are relayed.
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import {
   BROADCAST_WINDOW_MS,
@@ -14,8 +14,8 @@ import { readStat, sendSignal } from '../native/processes.ts';
 import type { Task } from './task.ts';
 
 /**
- * Listens for every job signal; one that the caller ignored (`nohup`) stays without effect. After `close` they all do: it is
- * decided with which status we end, and a signal's default action would end us with another one.
+ * Listens for every job signal; one that the caller ignored (`nohup`) stays without effect. After `close` all of them
+ * are ignored: the exit status is decided, and a signal's default action would change it.
  */
 export function listenForSignals(
   ignored: ReadonlySet<string>,
@@ -41,7 +41,7 @@ interface Waiting {
   answer(broadcast: boolean): void;
 }
 
-/** Pairs what the launcher received with what the sidecar saw; each report answers for one delivery. */
+/** Pairs the launcher's signals with the sidecar's; each report counts for one delivery. */
 export class Broadcasts {
   readonly #waiting = new Set<Waiting>();
   #sightings: readonly { readonly signal: string; readonly atMs: number }[] = [];
@@ -53,7 +53,7 @@ export class Broadcasts {
     else first.answer(true);
   }
 
-  /** Resolves to true as soon as the sidecar has reported this signal, to false if the window ends without a report. */
+  /** Resolves to true as soon as the sidecar reports this signal, or to false if the window ends without a report. */
   covers(signal: JobSignal): Promise<boolean> {
     return new Promise((resolve) => {
       if (this.#takeSighting(signal)) return resolve(true);
@@ -70,7 +70,7 @@ export class Broadcasts {
     });
   }
 
-  /** Answers false to everything that still waits. */
+  /** Answers false to all pending calls. */
   close(): void {
     for (const entry of this.#waiting) entry.answer(false);
   }
@@ -90,15 +90,15 @@ const STOP_BY_ITSELF_MS = 50;
 interface JobControlOptions {
   readonly sharesGroup: boolean;
   readonly broadcasts: Pick<Broadcasts, 'covers'>;
-  /** Undefined when it does not run. */
+  /** Undefined if the task does not run. */
   readonly task: () => Task | undefined;
-  /** We go on, and were stopped for so long. */
+  /** Called after a suspension of this length. */
   readonly onContinued: (stoppedMs: number) => void;
 }
 
 /**
- * Stops and continues the task together with us (Ctrl-Z and fg, a scheduler's suspend and resume). The shell that waits
- * for us only takes the terminal back when we ourselves have stopped.
+ * Stops and continues the task together with the launcher (Ctrl-Z and fg, a scheduler's suspend and resume). The shell
+ * takes the terminal back only when the launcher itself has stopped.
  */
 export class JobControl {
   readonly #options: JobControlOptions;
@@ -108,7 +108,7 @@ export class JobControl {
     this.#options = options;
   }
 
-  /** SIGTSTP came: stops the task, then us, and resolves when we go on. */
+  /** SIGTSTP came: stops the task, then this process, and resolves when it continues. */
   async stop(): Promise<void> {
     if (this.#stopping !== undefined) return;
     const { sharesGroup, broadcasts, onContinued } = this.#options;
@@ -118,23 +118,23 @@ export class JobControl {
     const hasIt = rule === 'unless-broadcast' && (await broadcasts.covers('SIGTSTP'));
     const task = this.#options.task();
     if (task !== undefined && !stopping.signal.aborted) await stopTask(task, hasIt, stopping.signal);
-    // A stop that was taken back before it took place must not leave us asleep for ever. SIGCONT may have come
-    // and not been told yet: signals are told when the event loop polls, and timers that are late go before that.
+    // If SIGCONT cancels a stop before it takes place, this process must not stop for ever. SIGCONT may be pending:
+    // signals are delivered when the event loop polls, and late timers run before that.
     await nextTurn();
     this.#stopping = undefined;
     if (!stopping.signal.aborted) onContinued(stopOurselves(sharesGroup));
   }
 
-  /** SIGCONT came: a stop that has not taken place yet is off. */
+  /** SIGCONT came: a stop that has not taken place yet is cancelled. */
   continued(): void {
     this.#stopping?.abort();
   }
 }
 
 /**
- * Stops the task, unless it has the signal already. In a session of its own its group is an orphaned one,
- * where the kernel ignores SIGTSTP's default action (setpgid(2)): what has not stopped gets SIGSTOP.
- * Returns at once when `signal` aborts: it was continued meanwhile.
+ * Stops the task, unless it has the signal already. In its own session its group is orphaned, and there the kernel
+ * ignores SIGTSTP's default action (setpgid(2)): a process that has not stopped gets SIGSTOP. Returns at once when
+ * `signal` aborts: the stop was cancelled.
  */
 async function stopTask(task: Task, hasIt: boolean, signal: AbortSignal): Promise<void> {
   if (!hasIt) task.signal('SIGTSTP');
@@ -149,7 +149,7 @@ function isStopped(pid: number): boolean {
   return state === undefined || state === 'T' || state === 't';
 }
 
-/** Stops us until somebody sends SIGCONT; returns for how long that was, in ms. */
+/** Stops this process until it gets SIGCONT; returns how long that took, in ms. */
 function stopOurselves(sharesGroup: boolean): number {
   const stoppedAtMs = clockMs();
   if (sharesGroup) stopAsTheTerminalSays();
@@ -158,8 +158,8 @@ function stopOurselves(sharesGroup: boolean): number {
 }
 
 /**
- * With SIGTSTP's default action, not SIGSTOP: where no shell of our session could ever continue us, the
- * kernel then leaves us running, as it leaves the task.
+ * By SIGTSTP's default action, not SIGSTOP: if no shell of this session could ever continue the process, the kernel
+ * leaves it running, as it does the task.
  */
 function stopAsTheTerminalSays(): void {
   const listeners = process.listeners('SIGTSTP');

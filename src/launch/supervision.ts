@@ -1,8 +1,8 @@
-// What each signal, each notice, and the sidecar's word that we are fenced do to the running task. Nothing else
-// acts on the task. Whether a signal is relayed is decided in model/relay.ts.
+// The effect on the running task of each signal, of each notice, and of being fenced. Nothing else acts on the task.
+// model/relay.ts decides which signals are relayed.
 import type { MessageFields } from '../model/format/message-fields.ts';
 import { EXIT, statusOfSignal } from '../model/exit-status.ts';
-import type { Ended, News, ToSidecar } from '../model/format/messages.ts';
+import type { Ended, SidecarReport, ToSidecar } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
 import { asksToEnd, BROADCAST_WINDOW_MS, canEndTask, type JobSignal, relayRule } from '../model/relay.ts';
 import { type Deferred, newDeferred } from '../model/waiting.ts';
@@ -15,13 +15,13 @@ import { Notices } from './notices.ts';
 import { Broadcasts, JobControl } from './signals.ts';
 import type { Task } from './task.ts';
 
-/** The same signal again within this time is the same. */
+/** The same signal again within this time counts as one signal. */
 const ONE_SIGNAL_MS = 5000;
-/** Whoever signals each process of a job, and has reached the task, has reached us within this time. */
+/** A sender that signals each process of a job, and has reached the task, reaches the launcher within this time. */
 const REACHED_WITHIN_MS = 2000;
 
 export interface EndRequest {
-  /** For the user: `SIGTERM`, or what a notice says. */
+  /** For the user: `SIGTERM`, or the text of a notice. */
   readonly what: string;
   /** Undefined for a notice. */
   readonly signal: JobSignal | undefined;
@@ -44,10 +44,10 @@ export class Supervision {
   readonly #endRequested = newDeferred<EndRequest>();
   #task: Task | undefined;
   #isFenced = false;
-  /** The task has ended, and what ended it may be on its way to us. */
-  #endedLately: Deferred<void> | undefined;
-  /** What came before the task ran, in the order in which it came; undefined once it runs. */
-  #early: (() => void)[] | undefined = [];
+  /** Set while the task has ended, and the signal or notice that ended it may still arrive. */
+  #awaitedCause: Deferred<void> | undefined;
+  /** Signals that came before the task ran, in order; undefined once it runs. */
+  #earlySignals: (() => void)[] | undefined = [];
   readonly #lastAtMs = new Map<JobSignal, number>();
 
   constructor(options: SupervisionOptions) {
@@ -56,12 +56,12 @@ export class Supervision {
     const task = (): Task | undefined => this.#task;
     this.#lastCall = new LastCall({
       countdowns: this.#countdowns,
-      isForTask: () => this.#task !== undefined || this.#endedLately !== undefined,
-      tell: () => this.#notices.tellAtLast(),
-      kill: () => this.#kill(),
+      isForTask: () => this.#task !== undefined || this.#awaitedCause !== undefined,
+      signalTask: () => this.#notices.signalAtLast(),
+      killTask: () => this.#kill(),
       changed: (deadlineMs) => {
         tell({ kind: 'noticed', deadlineMs });
-        this.#endedLately?.resolve();
+        this.#awaitedCause?.resolve();
       },
     });
     this.#notices = new Notices({
@@ -83,7 +83,7 @@ export class Supervision {
     });
   }
 
-  /** Before the task runs: what first asked us to end, a signal or a notice. */
+  /** Before the task runs: the first signal or notice that asks capture to end. */
   get endRequested(): Promise<EndRequest> {
     return this.#endRequested.promise;
   }
@@ -93,7 +93,7 @@ export class Supervision {
   }
 
   get hasTaskEnded(): boolean {
-    return this.#early === undefined && this.#task === undefined;
+    return this.#earlySignals === undefined && this.#task === undefined;
   }
 
   get isFenced(): boolean {
@@ -102,41 +102,41 @@ export class Supervision {
 
   /** From now on signals are for this task. */
   taskRuns(task: Task): void {
-    const early = this.#early ?? [];
-    this.#early = undefined;
+    const early = this.#earlySignals ?? [];
+    this.#earlySignals = undefined;
     this.#task = task;
     for (const act of early) act();
     if (this.#isFenced) task.signal('SIGTERM');
   }
 
   /**
-   * Its main process has ended: nothing is relayed any more. A signal that is sent to each process of a job may reach the
-   * task first, and end it: resolves when we have it too, or when it would have come.
+   * The main process has ended: nothing is relayed any more. A signal to each process of a job may reach the task
+   * first and end it. Resolves when the launcher has received it too, or when it would have arrived.
    */
   async taskEnded(end: Ended): Promise<void> {
     this.#task = undefined;
     if (end.code === EXIT.ok || this.#isFenced || this.#lastCall.preempted()) return;
     const waitMs = this.#isEndedBySignalForUs(end) ? REACHED_WITHIN_MS : BROADCAST_WINDOW_MS;
-    this.#endedLately = newDeferred();
-    const timer = setTimeout(this.#endedLately.resolve, waitMs);
-    await this.#endedLately.promise;
+    this.#awaitedCause = newDeferred();
+    const timer = setTimeout(this.#awaitedCause.resolve, waitMs);
+    await this.#awaitedCause.promise;
     clearTimeout(timer);
-    this.#endedLately = undefined;
+    this.#awaitedCause = undefined;
   }
 
   received(signal: JobSignal): void {
     if (signal === 'SIGTSTP') return void this.#jobControl.stop();
     if (signal === 'SIGCONT') this.#jobControl.continued();
     const isNotice = this.#options.settings.notices.signals.includes(signal);
-    if (this.#early !== undefined) {
+    if (this.#earlySignals !== undefined) {
       if (!asksToEnd(signal) && !isNotice) return;
       // The task may be about to start: then the signal is for the task.
-      this.#early.push(() => this.received(signal));
+      this.#earlySignals.push(() => this.received(signal));
       return this.#endRequested.resolve({ what: signal, signal: isNotice ? undefined : signal });
     }
     if (isNotice) return this.#noticeSignal(signal);
     if (signal === 'SIGTERM') this.#lastCallSignal(signal);
-    // What comes after its end says nothing of what it has closed.
+    // A signal after the task's end says nothing about its closes.
     if (canEndTask(signal) && this.#task !== undefined) {
       const lastCall = signal === 'SIGTERM';
       this.#options.tell({ kind: 'task-signalled', signal, atMs: clockMs(), lastCall });
@@ -144,7 +144,7 @@ export class Supervision {
     void this.#relay(signal);
   }
 
-  heard(news: News): void {
+  heard(news: SidecarReport): void {
     switch (news.kind) {
       case 'signal-seen':
         return this.#broadcasts.seen(news.signal);
@@ -154,12 +154,12 @@ export class Supervision {
         this.#options.say(news.message, 'error', { event: 'fenced' });
         return this.#fence();
       case 'notice':
-        if (this.#early === undefined) return this.#notices.received(news.notice);
-        this.#early.push(() => this.heard(news));
+        if (this.#earlySignals === undefined) return this.#notices.received(news.notice);
+        this.#earlySignals.push(() => this.heard(news));
         return this.#endRequested.resolve({ what: news.notice.what, signal: undefined });
       case 'notice-withdrawn':
-        if (this.#early === undefined) return this.#notices.withdrawn(news.notice);
-        this.#early.push(() => this.heard(news));
+        if (this.#earlySignals === undefined) return this.#notices.withdrawn(news.notice);
+        this.#earlySignals.push(() => this.heard(news));
     }
   }
 
@@ -180,10 +180,10 @@ export class Supervision {
     if (!this.#isFirst(signal)) return;
     const deadlineMs = clockMs() + this.#options.settings.graceMs;
     this.#lastCall.begin({ from: signal, deadlineMs, isFixed: false });
-    this.#lastCall.told();
+    this.#lastCall.taskSignalled();
   }
 
-  /** By a signal, or with the status by which a shell says so. */
+  /** True if SIGTERM or a notice signal ended the task, or if its status is a shell's 128+N for one of them. */
   #isEndedBySignalForUs({ code, signal }: Ended): boolean {
     const forUs = ['SIGTERM', ...this.#options.settings.notices.signals];
     return forUs.some((one) => one === signal || statusOfSignal(numberOfSignal(one)) === code);
@@ -196,7 +196,7 @@ export class Supervision {
     this.#notices.received({ source: signal, kind: 'stop', atMs: undefined, what });
   }
 
-  /** The same signal again, unless it is one with the last of its kind, says that the sender is tired of waiting. */
+  /** A repeated signal means that the sender is tired of waiting, unless it comes so soon that it counts as one. */
   #isFirst(signal: JobSignal): boolean {
     const nowMs = clockMs();
     const beforeMs = this.#lastAtMs.get(signal);
@@ -209,7 +209,7 @@ export class Supervision {
   #tellTask(signal: NodeJS.Signals): void {
     if (this.#task === undefined) return;
     this.#options.tell({ kind: 'task-signalled', signal, atMs: clockMs(), lastCall: true });
-    this.#lastCall.told();
+    this.#lastCall.taskSignalled();
     this.#task.signal(signal);
   }
 

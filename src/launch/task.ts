@@ -1,5 +1,5 @@
-// Finds the task's program, starts it, and sends it signals. Its stdin, stdout, stderr and terminal are its own: we pass
-// on the descriptors and never open a stream on them (libuv would make a shared pipe non-blocking).
+// Finds the task's program, starts it, and signals it. Its stdin, stdout, stderr and terminal are its own: the
+// launcher passes on the descriptors and never opens a stream on them (libuv would make a shared pipe non-blocking).
 import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -13,15 +13,15 @@ import { reapedChild } from '../native/ended.ts';
 import { sendSignal } from '../native/processes.ts';
 import { commandLineOf, SHIM_VARIABLES } from './inherited.ts';
 
-/** What execvp(3) searches when PATH is not set. */
+/** The path that execvp(3) searches if PATH is not set. */
 const DEFAULT_PATH = '/bin:/usr/bin';
 
 /**
- * The absolute path of `command`, relative names taken from the work directory. To be called before anything is started
- * or written, so that a mistyped name costs nothing. It looks as execvp(3) does: a file that cannot be run does not
- * hide a later one that can.
+ * The absolute path of `command`; relative names start at the work directory. Call it before anything is started or
+ * written, so that a mistyped name costs nothing. It searches like execvp(3): a file that cannot be run does not hide
+ * a later one that can.
  *
- * @throws CaptureError with status 127 when there is no such file, 126 when it is there and cannot be run.
+ * @throws CaptureError with status 127 if there is no such file, 126 if it exists and cannot be run.
  */
 export function findCommand(command: string, workdir: string, searchPath = DEFAULT_PATH): string {
   const candidates = command.includes('/')
@@ -66,11 +66,11 @@ interface TaskOptions {
   /** As the user typed it; the task's argv[0]. */
   readonly command: string;
   readonly args: readonly string[];
-  /** Absolute path of what `command` was found to be. */
+  /** Absolute path of the program that `command` names. */
   readonly file: string;
   readonly workdir: string;
   readonly env: NodeJS.ProcessEnv;
-  /** The task stays in our process group: it uses our terminal. */
+  /** The task stays in the launcher's process group: it uses the same terminal. */
   readonly sharesGroup: boolean;
   readonly ignoredSignals: ReadonlySet<string>;
   /** By number. */
@@ -79,7 +79,7 @@ interface TaskOptions {
   readonly fds: readonly number[];
   /** Every living process that belongs to the task. */
   readonly members: () => readonly number[];
-  /** Running children that we started ourselves; kept up to date here. */
+  /** Running children that the launcher itself started; updated here. */
   readonly ownChildren: Set<number>;
 }
 
@@ -87,15 +87,15 @@ export interface Task {
   readonly pid: number;
   readonly sharesGroup: boolean;
   readonly ended: Promise<TaskEnd>;
-  /** Of its main process, once that has ended. */
+  /** Of the main process, once it has ended. */
   usage(): Usage | undefined;
   /** Every living process that belongs to the task. */
   members(): readonly number[];
-  /** To the task's group, or, in our own group, to each of its processes. */
+  /** To the task's group, or, in the launcher's own group, to each of its processes. */
   signal(signal: NodeJS.Signals): void;
 }
 
-/** @throws CaptureError with status 126 or 127 when the kernel does not start it. */
+/** @throws CaptureError with status 126 or 127 if the kernel does not start it. */
 export async function startTask(options: TaskOptions): Promise<Task> {
   const { file, argv0, args } = commandLineOf(options);
   let child: ChildProcess;
@@ -108,7 +108,7 @@ export async function startTask(options: TaskOptions): Promise<Task> {
       detached: !options.sharesGroup,
     });
   } catch (error) {
-    throw startFailure(options, error); // E2BIG and ENOMEM are thrown at once, ENOENT and the like are emitted
+    throw startFailure(options, error); // spawn throws E2BIG and ENOMEM, and emits ENOENT and the like
   }
   const reaped = reapedChild(child);
   const { pid } = child;
@@ -143,12 +143,12 @@ function startFailure(options: TaskOptions, cause: unknown): CaptureError {
   return new CaptureError(status, `cannot start ${showPath(options.file)}: ${reasonOf(cause)}`, { cause });
 }
 
-/** The process that runs many tasks, and has started this one (src/many). */
+/** The process that runs many tasks and has started this launcher (src/many). */
 export const RUNNER_VARIABLE = 'CAPTURED_RUNNER';
-/** What it says to its launchers is not for the captures that a task may start. */
+/** The runner sets these for its launchers, not for captures that a task may start. */
 const RUNNER_VARIABLES = [RUNNER_VARIABLE, SIDECAR_VARIABLE, CLOCK_VARIABLE];
 
-/** What the task's environment says of this run; jobs that it submits must not inherit our index. */
+/** The variables of this run in the task's environment. Jobs that the task submits must not inherit its index. */
 export function taskEnvironment(
   env: NodeJS.ProcessEnv,
   run: {

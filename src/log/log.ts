@@ -1,5 +1,5 @@
-// What capture says while it works: pino's levels and JSON, or plain lines for people. It never touches process.stdout
-// and process.stderr: their streams would change the task's own descriptors.
+// capture's messages while it works: pino's levels and JSON, or plain lines for people. It never touches
+// process.stdout and process.stderr: their streams would change the task's own descriptors.
 import fs from 'node:fs';
 import tty from 'node:tty';
 import { pino } from 'pino';
@@ -8,7 +8,8 @@ import { EXIT } from '../model/exit-status.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import { droppedLine, messageLines, type MessageLevel } from '../model/format/message-line.ts';
 import type { LogSettings } from '../model/format/settings.ts';
-import { encodePath, safeJson, showPath } from '../model/path.ts';
+import { safeJson, showPath } from '../model/path.ts';
+import { openToAppend } from '../native/files.ts';
 import { Outlet } from './outlet.ts';
 
 export interface Log {
@@ -16,30 +17,27 @@ export interface Log {
   info(message: string, fields?: MessageFields): void;
   warn(message: string, fields?: MessageFields): void;
   error(message: string, fields?: MessageFields): void;
-  /** From now on each line names this attempt. To be called once. */
+  /** From now on each line names this attempt. Call it once. */
   ofAttempt(attempt: number): void;
-  /**
-   * Draws on the terminal, unless messages wait for it. Undefined if there is no terminal, or drawing is not wanted.
-   */
+  /** Draws on the terminal, unless messages wait for it. Undefined without a terminal, or if drawing is off. */
   readonly draw: ((text: string) => void) | undefined;
-  /** Waits until all is read, at most a second if nobody reads, and closes the file. */
+  /** Waits until everything is read, at most a second if nobody reads, and closes the file. */
   close(): Promise<void>;
 }
 
 const METADATA: unique symbol = Symbol.for('pino.metadata');
 const STDERR = 2;
-/** Characters of a message. */
-const LONGEST = 10_000;
-/** From here on a message also goes to stderr when there is a log file (pino's number for "error"). */
+/** Most characters of a message. */
+const LONGEST_MESSAGE = 10_000;
+/** Pino's level "error": with a log file, messages from this level on also go to stderr. */
 const ERROR = 50;
 
 /**
- * Opens the log that the settings ask for: on stderr, or in a file, to which lines are appended. With a file, only
- * errors go to stderr as well. A line is out before the call returns. If nobody reads, it waits in a bounded queue;
- * from a full queue the oldest lines are dropped and counted. `stderrFd`: of the process whose messages they are; its
- * owner closes it.
+ * Opens the log of the settings: stderr, or a file, to which lines are appended. With a file, only errors go to stderr
+ * as well. A line is written before the call returns. If nobody reads, it waits in a bounded queue; a full queue drops
+ * and counts its oldest lines. `stderrFd`: stderr of the process whose messages these are; its owner closes it.
  *
- * @throws CaptureError with status 64 when the file cannot be opened.
+ * @throws CaptureError with status 64 if the file cannot be opened.
  */
 export function openLog(settings: LogSettings, index?: string, stderrFd = STDERR): Log {
   const fd = settings.file === undefined ? stderrFd : openFile(settings.file);
@@ -75,10 +73,10 @@ export function openLog(settings: LogSettings, index?: string, stderrFd = STDERR
   };
 }
 
-/** What others have written may stand in it, as long as they like. */
+/** A message may contain foreign text of any length. */
 function cut(message: string): string {
-  const more = message.length - LONGEST;
-  return more <= 0 ? message : `${message.slice(0, LONGEST)}... (${more} characters more)`;
+  const more = message.length - LONGEST_MESSAGE;
+  return more <= 0 ? message : `${message.slice(0, LONGEST_MESSAGE)}... (${more} characters more)`;
 }
 
 function wantsDrawing({ format, level }: LogSettings, stderrFd: number): boolean {
@@ -87,9 +85,7 @@ function wantsDrawing({ format, level }: LogSettings, stderrFd: number): boolean
 
 function openFile(file: string): number {
   try {
-    // Non-blocking: a FIFO that nobody reads is refused here, and never waited for.
-    const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK, O_NOCTTY } = fs.constants;
-    return fs.openSync(encodePath(file), O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY, 0o644);
+    return openToAppend(file);
   } catch (error) {
     throw new CaptureError(EXIT.usage, `cannot write the log file ${showPath(file)}: ${reasonOf(error)}`, {
       hint: 'name a file in a directory that exists and can be written: --log-file capture.log',
@@ -98,7 +94,7 @@ function openFile(file: string): number {
   }
 }
 
-/** Where pino puts its lines: before each it leaves level, fields and message (pino, "Destination metadata"). */
+/** pino's destination: before each line pino sets level, fields and message on it (pino, "Destination metadata"). */
 interface Destination {
   readonly [METADATA]: true;
   lastLevel: number;
@@ -135,7 +131,7 @@ function levelName(level: number): MessageLevel {
   return name === 'debug' || name === 'warn' || name === 'error' ? name : 'info';
 }
 
-/** The same line as pino's own would be. */
+/** The same line as pino would write. */
 function droppedJson(count: number): string {
   const lines: string[] = [];
   pino({}, { write: (json) => void lines.push(json) }).warn(

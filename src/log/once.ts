@@ -1,10 +1,11 @@
-// Warnings of what lasts as long as the process: several parts find the same, and each log says it once.
+// Warnings about facts that hold for the whole process: several parts find the same fact, and each log reports it
+// once.
 import type { Mistake } from '../model/errors.ts';
 import type { Log } from './log.ts';
 
 const said = new WeakMap<object, Set<string>>();
 
-/** For the `warn` of stores, and for warnings of the environment. */
+/** For the `warn` callback of stores, and for warnings about the environment. */
 export function warnOnce(log: Pick<Log, 'warn'>, { message, hint }: Mistake): void {
   const before = said.get(log) ?? new Set();
   said.set(log, before);

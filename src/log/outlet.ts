@@ -1,18 +1,18 @@
-// Where messages leave the process: at once if somebody reads, else from a bounded queue. If the reader has stopped
-// (Ctrl-S, a stopped tee), messages are lost, the oldest first; the work never waits for it.
+// Where messages leave the process: at once if somebody reads, otherwise from a bounded queue. If the reader has
+// stopped (Ctrl-S, a stopped tee), the oldest messages are lost; the work never waits.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openTryWrite, type TryWrite } from '../native/shared-output.ts';
 
-/** What waits for a reader, beside the 64 KiB that a pipe holds: a burst of some thousand lines. */
+/** The queue, beside the 64 KiB that a pipe holds: a burst of some thousand lines. */
 const MOST_BYTES = 256 * 1024;
 const LOOK_AGAIN_MS = 50;
-/** At the end we do not wait for a reader that takes nothing for so long, nor for one that takes longer in all. */
+/** At the end, do not wait for a reader that reads nothing for this long, nor longer than this in all. */
 const IDLE_LOOKS = 20;
 const MOST_LOOKS = 100;
 
 interface Waiting {
   readonly bytes: Buffer;
-  /** Messages that are lost with it. */
+  /** Messages that are lost with this entry. */
   readonly messages: number;
 }
 
@@ -22,14 +22,14 @@ export class Outlet {
   #tryWrite: TryWrite | undefined;
   readonly #queue: Waiting[] = [];
   #queuedBytes = 0;
-  /** Bytes of the first in the queue that are out already. */
-  #out = 0;
+  /** Bytes of the first entry that are already written. */
+  #writtenBytes = 0;
   #outEver = 0;
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  /** `sayDropped` gives the line that stands for so many dropped messages. */
+  /** `sayDropped` returns the line that replaces this many dropped messages. */
   constructor(fd: number, sayDropped: (count: number) => string) {
     this.#fd = fd;
     this.#sayDropped = sayDropped;
@@ -40,7 +40,7 @@ export class Outlet {
     return this.#queue.length > 0;
   }
 
-  /** Takes the whole text and never waits. Keeps the order; text is lost if nobody can read it any more. */
+  /** Takes the whole text and never blocks. Keeps the order; the text is lost if it can never be written. */
   write(text: string): void {
     if (text === '' || this.#isClosed) return;
     this.#put({ bytes: Buffer.from(text, 'utf8'), messages: 1 }, this.#queue.length);
@@ -48,7 +48,7 @@ export class Outlet {
     while (this.#queuedBytes > MOST_BYTES && this.#dropOldest());
   }
 
-  /** Resolves when all is out, or after a second in which nobody read. */
+  /** Resolves when everything is written, or after a second in which nobody read. */
   async drain(): Promise<void> {
     let idle = 0;
     for (let looks = 0; this.isWaiting && looks < MOST_LOOKS && idle < IDLE_LOOKS; looks += 1) {
@@ -60,7 +60,7 @@ export class Outlet {
     }
   }
 
-  /** What still waits is lost, and what comes: the descriptor may be somebody else's by then. */
+  /** Pending and later text is lost: the descriptor may belong to somebody else by then. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -78,32 +78,32 @@ export class Outlet {
     this.#timer = undefined;
     this.#tryWrite ??= openTryWrite(this.#fd);
     for (let first = this.#first(); first !== undefined; first = this.#first()) {
-      const taken = this.#tryWrite.write(first.bytes.subarray(this.#out));
+      const taken = this.#tryWrite.write(first.bytes.subarray(this.#writtenBytes));
       if (taken === 0) {
         this.#timer = setTimeout(() => this.#flush(), LOOK_AGAIN_MS).unref();
         return;
       }
       this.#outEver += taken;
-      this.#out += taken;
-      if (this.#out < first.bytes.length) continue;
+      this.#writtenBytes += taken;
+      if (this.#writtenBytes < first.bytes.length) continue;
       this.#queue.shift();
       this.#queuedBytes -= first.bytes.length;
-      this.#out = 0;
+      this.#writtenBytes = 0;
     }
   }
 
-  /** What goes next. The line that says how many were dropped comes before the messages after them. */
+  /** The next text to write. The line about dropped messages comes before the messages after them. */
   #first(): Waiting | undefined {
     const [first] = this.#queue;
-    if (first === undefined || this.#out > 0 || this.#dropped === 0) return first;
+    if (first === undefined || this.#writtenBytes > 0 || this.#dropped === 0) return first;
     this.#put({ bytes: Buffer.from(this.#sayDropped(this.#dropped), 'utf8'), messages: this.#dropped }, 0);
     this.#dropped = 0;
     return this.#queue[0];
   }
 
-  /** Never the newest, nor one of which a part is out already. False: there is no other. */
+  /** Never drops the newest, nor one that is partly written. False: there is no other. */
   #dropOldest(): boolean {
-    const at = this.#out > 0 ? 1 : 0;
+    const at = this.#writtenBytes > 0 ? 1 : 0;
     if (at >= this.#queue.length - 1) return false;
     const [gone] = this.#queue.splice(at, 1);
     this.#queuedBytes -= gone?.bytes.length ?? 0;

@@ -1,10 +1,10 @@
-// What the queue holds, as this worker saw it last, and what it may take of it. It looks once a second, and at once after
-// something of ours has changed it. Memory, but for that one question.
+// This worker's latest view of the queue, and what the worker may take from it. It polls the queue once a second, and
+// at once after one of our own tasks has changed it. All state is in memory, except for the listing itself.
 import type { Log } from '../log/log.ts';
 import {
   inTurn,
   lackingHere,
-  type Seen,
+  type SeenSubmission,
   stateOfSubmission,
   type SubmissionState,
   type WorkerAbility,
@@ -17,7 +17,10 @@ import type { Listed, WorkerBroker } from './broker.ts';
 export interface BoardOptions {
   readonly broker: Pick<WorkerBroker, 'list'>;
   readonly ability: WorkerAbility;
-  /** Of this machine beside its abilities; asked only of what it is able to do. Begins with --prepare. */
+  /**
+   * Whether this machine is ready for a submission (--prepare, directory). Called only if the machine has the
+   * capabilities; the call starts --prepare.
+   */
   readonly readiness: (submission: Submission) => Readiness;
   readonly log: Pick<Log, 'info' | 'warn'>;
 }
@@ -31,21 +34,21 @@ const LOOK_EVERY_MS = 1000;
 
 export class Board {
   readonly #options: BoardOptions;
-  #seen: readonly Seen[] = [];
+  #seen: readonly SeenSubmission[] = [];
   #lookedMs = -Infinity;
   #looking: Promise<void> | undefined;
-  /** Nothing was left in these since they were seen. */
+  /** Submissions that turned out to be empty after the last look. */
   readonly #emptied = new Set<string>();
-  /** What has been said, said once. */
+  /** Messages that were logged already; each is logged once. */
   readonly #said = new Set<string>();
-  /** Said here, and not yet to those who look at the queue. */
+  /** Logged here, but not yet shown to those who look at the queue. */
   readonly #untold: { readonly name: string; readonly why: string }[] = [];
 
   constructor(options: BoardOptions) {
     this.#options = options;
   }
 
-  /** Looks, unless it has looked within the last second and nothing has changed since. */
+  /** Looks at the queue, unless the last look is less than a second old and nothing has changed since. */
   async lookIfDue(): Promise<void> {
     const nowMs = clockMs();
     if (nowMs - this.#lookedMs >= LOOK_EVERY_MS) {
@@ -65,12 +68,12 @@ export class Board {
     for (const one of this.#seen) if (!isFirst && !halted.has(one.submission.name)) this.#sayIfHalted(one);
   }
 
-  /** One of our tasks has changed what the queue holds: the next look is due. */
+  /** One of our tasks has changed the queue, so the next look is due. */
   expire(): void {
     this.#lookedMs = -Infinity;
   }
 
-  /** Shows those who look at the queue what is left to other workers, and why. */
+  /** Shows to those who look at the queue what this worker leaves to others, and why. */
   async tell(tellUnable: (submission: string, why: string) => Promise<void>): Promise<void> {
     for (let one = this.#untold[0]; one !== undefined; one = this.#untold[0]) {
       await tellUnable(one.name, one.why);
@@ -78,12 +81,12 @@ export class Board {
     }
   }
 
-  /** Those to take from, the first first. */
+  /** The submissions to take from, in their order. */
   inTurn(): readonly Submission[] {
     return inTurn(this.#seen).filter((one) => !this.#emptied.has(one.name) && this.#mayRun(one));
   }
 
-  /** Nothing waits in it any more. */
+  /** Nothing waits in this submission any more. */
   emptied(name: string): void {
     this.#emptied.add(name);
   }
@@ -94,7 +97,7 @@ export class Board {
       .map(({ submission }) => submission);
   }
 
-  /** Their tasks are to end now. */
+  /** Submissions whose tasks must end now. */
   toBeEnded(): ReadonlySet<string> {
     const ended = this.#seen.filter((one) => {
       const state = stateOfSubmission(one, this.#seen);
@@ -103,7 +106,7 @@ export class Board {
     return new Set(ended.map(({ submission }) => submission.name));
   }
 
-  /** A worker may hold something of these, now or later. */
+  /** Submissions whose jobs this worker may hold, now or later. */
   alive(): ReadonlySet<string> {
     const alive = this.#seen.filter(
       ({ submission: { overMs, cancelledMs }, counts }) =>
@@ -112,7 +115,7 @@ export class Board {
     return new Set(alive.map(({ submission }) => submission.name));
   }
 
-  all(): readonly Seen[] {
+  all(): readonly SeenSubmission[] {
     return this.#seen;
   }
 
@@ -123,7 +126,7 @@ export class Board {
   #mayRun(submission: Submission): boolean {
     const lacking = lackingHere(submission, this.#options.ability);
     if (lacking.length > 0) {
-      // Which capabilities workers have, everybody sees.
+      // Everybody sees the capabilities of all workers, so this is not shown again.
       this.#leave(submission, `it needs ${lacking.join(', ')}, and this worker has not (--has)`);
       return false;
     }
@@ -139,7 +142,7 @@ export class Board {
     return why === undefined ? readiness(submission) : { kind: 'never', why };
   }
 
-  /** False if that was said already. */
+  /** Returns false if that was already said. */
   #leave({ name, submittedMs }: Submission, why: string, hint?: string): boolean {
     return this.#sayOnce(`${name} is left to other workers: ${why}`, { hint, key: submittedMs });
   }
@@ -149,7 +152,7 @@ export class Board {
     this.#sayOnce(`${name} is left to other workers: ${why}`, { hint });
   }
 
-  #sayIfHalted(seen: Seen): void {
+  #sayIfHalted(seen: SeenSubmission): void {
     const state = stateOfSubmission(seen, this.#seen);
     if (state.kind !== 'halted') return;
     const { name } = seen.submission;
@@ -159,7 +162,10 @@ export class Board {
     );
   }
 
-  /** False if it was said already; of a later submission of the same name, `key`, it is said again. */
+  /**
+   * Returns false if that was already said. A later submission with the same name has another `key`, so it is said
+   * again.
+   */
   #sayOnce(
     text: string,
     { hint, key = 0 }: { readonly hint?: string | undefined; readonly key?: number },
@@ -167,7 +173,7 @@ export class Board {
     const what = `${key} ${text}`;
     if (this.#said.has(what)) return false;
     this.#said.add(what);
-    // Where there is something to be done about it.
+    // It is a warning if the user can do something about it.
     this.#options.log[hint === undefined ? 'info' : 'warn'](text, { hint });
     return true;
   }

@@ -1,10 +1,11 @@
-// Where the tasks of a worker come from. The doc comments are the contract; memory-broker.ts keeps it for the one array of
-// `capture array`, queue/bullmq-worker.ts on Redis, and both pass test/many/broker-contract.ts. All methods reject with a
-// {@link BrokerAway} while the tasks cannot be reached, and never wait longer than the call itself needs.
-import type { Seen } from '../model/many/choose.ts';
+// Where a worker gets its tasks. The doc comments are the contract. memory-broker.ts implements it for the one array of
+// `capture array`, queue/bullmq-worker.ts implements it on Redis, and both pass test/many/broker-contract.ts. All
+// methods reject with a {@link BrokerAway} while the tasks cannot be reached, and never wait longer than the call
+// itself needs.
+import type { SeenSubmission } from '../model/many/choose.ts';
 import type { Parsed, QueuedTask } from '../model/many/submission.ts';
 
-/** The queue cannot be reached now; it may later. What was asked for may have happened all the same. */
+/** The queue cannot be reached now, but may be later. The call may have taken effect all the same. */
 export class BrokerAway extends Error {
   constructor(why: string) {
     super(why);
@@ -12,23 +13,23 @@ export class BrokerAway extends Error {
   }
 }
 
-/** A job that is locked for us, until its lock runs out. */
+/** A job that we hold the lock of, until the lock expires. */
 export interface TakenJob {
   readonly submission: string;
   readonly task: Parsed<QueuedTask>;
-  /** How often it had failed before. */
+  /** How many tries had failed before this one. */
   readonly failedBefore: number;
-  /** Each of these resolves to false if the job is no longer ours: another has it, it waits, or it is gone. */
+  /** These methods resolve to false if we lost the job: another worker has it, it waits again, or it was removed. */
   done(): Promise<boolean>;
-  /** Tried again behind all others as often as the submission says, unless `isFinal`. */
+  /** The job is retried behind all others, up to the submission's number of retries, unless `isFinal`. */
   failed(reason: string, isFinal: boolean): Promise<'retried' | 'failed' | 'lost'>;
-  /** To the front of those that wait: no try is counted. */
+  /** Puts the job in front of all waiting jobs. This counts as no try. */
   giveBack(): Promise<boolean>;
 }
 
-/** A submission, or what stands in its place and cannot be read. */
+/** A submission, or an entry that cannot be read as one. */
 export type Listed =
-  | ({ readonly kind: 'submission' } & Seen)
+  | ({ readonly kind: 'submission' } & SeenSubmission)
   | {
       readonly kind: 'unreadable';
       readonly name: string;
@@ -38,12 +39,12 @@ export type Listed =
 
 /** What every worker does with its tasks. */
 export interface WorkerBroker {
-  /** Without a renewal for so long a lock has run out. */
+  /** A lock that is not renewed expires after this time. */
   readonly lockMs: number;
-  /** All submissions that are there, in no order. */
+  /** All submissions in the queue, in no particular order. */
   list(): Promise<readonly Listed[]>;
-  /** The first that waits, locked for us; undefined: none, or it is paused. */
+  /** Locks the first waiting job. Undefined if none waits, or the submission is paused. */
   take(submission: string): Promise<TakenJob | undefined>;
-  /** Renews the locks of all that we hold. Resolves to those that are no longer ours. */
+  /** Renews the locks of all jobs that we hold. Resolves to the jobs that we lost. */
   renew(held: readonly TakenJob[]): Promise<readonly TakenJob[]>;
 }

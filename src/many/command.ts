@@ -1,12 +1,12 @@
-// Read this first. `capture array`: asks the store what is left, and works on that as `capture worker` works on a queue, until
-// all has ended or somebody wants an end. work.ts is what both do.
+// Read this first. `capture array`: asks the store which indices are left, and works on them as `capture worker` works
+// on a queue, until all have ended or a signal stops it. work.ts is the common part.
 import { numberText } from '../array/columns.ts';
 import { failed } from '../cli/program.ts';
 import { readInherited } from '../launch/inherited.ts';
 import { findCommand } from '../launch/task.ts';
 import { CaptureError } from '../model/errors.ts';
 import { EXIT, type ExitStatus } from '../model/exit-status.ts';
-import { arrayOf, indicesOf } from '../model/index-set.ts';
+import { indexArray, indicesOf } from '../model/index-set.ts';
 import { showCommand } from '../model/many/placeholders.ts';
 import { showLines, showPath } from '../model/path.ts';
 import { plural } from '../model/units.ts';
@@ -23,15 +23,15 @@ import type { RunnerTools } from './tools.ts';
 import { type ArrayProgress, type Progress, progressText } from './view.ts';
 import { atOnceAtMost, machineText, withWorker } from './work.ts';
 
-/** Resolves to the exit status. What went wrong is said. */
+/** Resolves to the exit status. Errors are logged. */
 export async function runArray(asked: ArrayRequest, tools: RunnerTools): Promise<ExitStatus> {
   const status = await run(asked, tools).catch((error: unknown) => failed(error, tools.log));
   if (!asked.dryRun) await runOnEnd(asked.onEnd, status, tools);
   return status;
 }
 
-/** What is left of an array. */
-interface Left {
+/** The indices of an array that are left to do. */
+interface IndicesLeft {
   readonly fresh: Uint32Array;
   readonly doneAlready: number;
 }
@@ -45,7 +45,7 @@ async function run(asked: ArrayRequest, tools: RunnerTools): Promise<ExitStatus>
   try {
     findProgram(asked, tools.env);
     const left = await leftOf(asked, tools, stops.stopping).catch((error: unknown) => {
-      // Whatever failed because of it.
+      // Errors after a stop are its consequence.
       if (!stops.stopping.aborted) throw error;
     });
     if (left === undefined) return stops.last()?.status ?? EXIT.preempted;
@@ -66,7 +66,7 @@ async function run(asked: ArrayRequest, tools: RunnerTools): Promise<ExitStatus>
   }
 }
 
-/** A mistyped name would fail each task. Throws status 126 or 127. */
+/** Checked first, because a mistyped name would fail every task. Throws status 126 or 127. */
 function findProgram({ tasks, cwd }: ArrayRequest, env: NodeJS.ProcessEnv): void {
   for (const index of indicesOf(tasks.indices)) {
     const [command = ''] = tasks.commandOf(index).argv;
@@ -79,17 +79,18 @@ async function leftOf(
   { tasks, settings, taskName }: ArrayRequest,
   tools: RunnerTools,
   signal: AbortSignal,
-): Promise<Left> {
+): Promise<IndicesLeft> {
   const { indices } = tasks;
-  // What was done under another run id is not done; only the records say so, and each run looks at its own.
-  if (settings.identity.runId !== undefined) return { fresh: arrayOf(indices), doneAlready: 0 };
+  // Indices that are done under another run id do not count. Only the records know the run id, and each run reads those
+  // of its own index.
+  if (settings.identity.runId !== undefined) return { fresh: indexArray(indices), doneAlready: 0 };
   const { left, done } = await storedState({ settings: settings.to, taskName, indices }, tools.log, signal);
   return { fresh: left, doneAlready: done };
 }
 
 async function work(
   asked: ArrayRequest,
-  left: Left,
+  left: IndicesLeft,
   stops: StopEscalation,
   tools: RunnerTools,
 ): Promise<{ readonly counts: ArrayCounts; readonly status: ExitStatus }> {
@@ -125,7 +126,7 @@ async function work(
   });
 }
 
-/** Throws status 64 if it can run none of the tasks. */
+/** Throws status 64 if this machine cannot run any of the tasks. */
 function machineFor({ needs }: ArrayRequest): ThisMachine {
   const machine = thisMachine();
   const never = whyNever(needs, machine);
@@ -140,11 +141,11 @@ export interface ArrayCounts {
   readonly waiting: number;
   readonly running: number;
   readonly done: number;
-  /** Before this run, says the store. */
+  /** Done before this run, according to the store. */
   readonly doneAlready: number;
-  /** After the last retry. */
+  /** Failed for good, after the last retry. */
   readonly failed: number;
-  /** Another attempt has them. */
+  /** Another attempt has these indices. */
   readonly fenced: number;
 }
 
@@ -154,12 +155,12 @@ function countsOf({ counts, array, running }: Progress): ArrayCounts {
   return { waiting, running: running.length, done, doneAlready, failed, fenced };
 }
 
-/** Not everything is done: as `capture status` exits. */
+/** Some indices are not done: the same status as that of `capture status`. */
 const SOME_NOT_DONE: ExitStatus = 1;
 
 /**
- * 0 if all are done; `stopped`, of who has told it to stop, if some wait; 1 if some failed, or `--halt` left some; 76 if all
- * that lacks is with other attempts.
+ * Returns 0 if all are done, 1 if some failed or `--halt` left some, and 76 if all missing indices belong to other
+ * attempts. If some still wait, it returns the status of the signal that stopped the run (`stopped`).
  */
 export function verdictOf(
   { waiting, running, failed, fenced }: ArrayCounts,
@@ -170,7 +171,7 @@ export function verdictOf(
   return fenced > 0 ? EXIT.fenced : EXIT.ok;
 }
 
-function startText({ taskName, settings }: ArrayRequest, { fresh, doneAlready }: Left): string {
+function startText({ taskName, settings }: ArrayRequest, { fresh, doneAlready }: IndicesLeft): string {
   const done = doneAlready === 0 ? '' : `, ${numberText(doneAlready)} are done`;
   return `array of ${plural(fresh.length + doneAlready, 'task')} ${taskName} -> ${settings.to.url}${done}`;
 }
@@ -179,8 +180,8 @@ function sizeText({ jobs, needs }: ArrayRequest, machine: ThisMachine): string {
   return `at most ${atOnceAtMost(jobs, needs, machine)} at once (${machineText(machine)})`;
 }
 
-/** What would be run, each with its command; nothing is made. */
-function dryRun(asked: ArrayRequest, left: Left, { print }: RunnerTools): ExitStatus {
+/** Prints what would run, with the command of each task. Creates nothing. */
+function dryRun(asked: ArrayRequest, left: IndicesLeft, { print }: RunnerTools): ExitStatus {
   print(`${showPath(startText(asked, left))}; ${sizeText(asked, machineFor(asked))}\n`);
   for (const index of left.fresh)
     print(`${index}: ${showLines(showCommand(asked.tasks.commandOf(index).argv))}\n`);
@@ -188,7 +189,7 @@ function dryRun(asked: ArrayRequest, left: Left, { print }: RunnerTools): ExitSt
   return EXIT.ok;
 }
 
-/** Sends `--notify`, but not if the array is to be run again; resolves to `status`. */
+/** Sends `--notify`, unless the array is going to run again. Resolves to `status`. */
 async function tellEnd(
   { settings, taskName: task }: ArrayRequest,
   counts: ArrayCounts,
@@ -200,7 +201,7 @@ async function tellEnd(
   const event = status === EXIT.ok ? 'all-done' : 'failed';
   const size = done + doneAlready + failed + fenced;
   const text = `${task}: ${numberText(done + doneAlready)} of ${numberText(size)} done, ${numberText(failed)} failed`;
-  // None waits: none was given back, and none is tried again.
+  // Nothing waits at this point: no task was given back, and none is retried.
   const all = { ...counts, again: 0, retrying: 0 };
   const told = { event, text, task, status, store: settings.to.url, counts: all } as const;
   const why = await notify(settings.notify, told, new AbortController().signal);

@@ -1,4 +1,4 @@
-// The commands that run an array here, and write what one begins with.
+// The commands that run an array on this machine, and the one that writes files to start from.
 import type { Command } from '../cli/command.ts';
 import type { Commands } from '../cli/program.ts';
 import { runArray } from './command.ts';

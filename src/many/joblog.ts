@@ -1,25 +1,26 @@
-// The file of --joblog, in GNU parallel's format (its manual, "--joblog"): tools that read one read the other. A line for each
-// start that has ended, at once, behind those that are there.
+// The file of --joblog, in GNU parallel's format (its manual, "--joblog"), so that the same tools read both. Each start
+// that ends appends a line at once.
 import fs from 'node:fs';
 import type { Log } from '../log/log.ts';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import { encodePath, showPath } from '../model/path.ts';
+import { showPath } from '../model/path.ts';
+import { openToAppend } from '../native/files.ts';
 
 /** One start of an index that has ended. */
 interface JoblogEntry {
-  /** The index: what GNU parallel counts from 1. */
+  /** The index; GNU parallel has a sequence number from 1 here. */
   readonly index: number;
-  /** Where it ran; `:` is this machine. */
+  /** The host that ran it; `:` is this machine. */
   readonly host: string;
   /** Milliseconds since 1970. */
   readonly startedAtMs: number;
   readonly runtimeMs: number;
-  /** How many bytes it wrote to stdout and stderr. */
+  /** Size of stdout and stderr together. */
   readonly outputBytes: number;
   /** 0 if a signal ended it. */
   readonly status: number;
-  /** 0 if none did. */
+  /** 0 if no signal ended it. */
   readonly signal: number;
   readonly command: string;
 }
@@ -29,11 +30,14 @@ export interface JoblogFile {
   close(): void;
 }
 
-/** Throws status 64 if it cannot be written. What has no room later is lost, and said once: the tasks are worth more. */
+/**
+ * Throws status 64 if the file cannot be written. A later write error (such as a full disk) loses lines, and is logged
+ * once: it must not stop the tasks.
+ */
 export function openJoblog(file: string, log: Pick<Log, 'warn'>): JoblogFile {
   let isSaid = false;
   try {
-    const fd = fs.openSync(encodePath(file), 'a');
+    const fd = openToAppend(file);
     if (fs.fstatSync(fd).size === 0) fs.writeSync(fd, JOBLOG_HEADER);
     return {
       write: (entry) => {
@@ -56,10 +60,10 @@ export function openJoblog(file: string, log: Pick<Log, 'warn'>): JoblogFile {
 
 const COLUMNS = ['Seq', 'Host', 'Starttime', 'JobRuntime', 'Send', 'Receive', 'Exitval', 'Signal', 'Command'];
 
-/** The first line, with its newline. */
+/** The header, with its newline. */
 const JOBLOG_HEADER = `${COLUMNS.join('\t')}\n`;
 
-/** One line, with its newline. Lines of a command are joined by NUL, as GNU parallel does it. */
+/** One line, with its newline. Line breaks within a command become NUL, as in GNU parallel. */
 export function joblogLine(entry: JoblogEntry): string {
   const { index, host, startedAtMs, runtimeMs, outputBytes, status, signal, command } = entry;
   const fields = [
@@ -67,7 +71,7 @@ export function joblogLine(entry: JoblogEntry): string {
     host,
     seconds(startedAtMs),
     seconds(runtimeMs).padStart(10),
-    // Nothing is sent to a task on this machine.
+    // GNU parallel's count of bytes sent to the host: 0 on this machine.
     0,
     outputBytes,
     status,

@@ -1,14 +1,14 @@
-// The last lines of what a task wrote in its last attempt, for the message that it failed.
+// The last lines that a task wrote in its last attempt, for the message that it failed.
 import fs from 'node:fs';
 import { decodePath } from '../model/path.ts';
 import { openRegular } from '../native/files.ts';
 
 const LINES = 10;
 const MOST_BYTES = 4096;
-/** What a run says first of itself, on the same stderr: what stands before it is of earlier attempts. */
+/** The first message of each run on the same stderr. Everything before it is from earlier attempts. */
 const BEGINS = /\bcapture: task .*, attempt \d+ -> /;
 
-/** None if the file cannot be read. */
+/** Returns no lines if the file cannot be read. */
 export function lastLines(file: string): readonly string[] {
   try {
     const fd = openRegular(file, fs.constants.O_RDONLY);

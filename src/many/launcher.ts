@@ -1,7 +1,9 @@
-// One running task: a launcher of its own, started as `capture` is started for one task, so that every option, signal
-// and exit status means what it means there. It says how the task ended; what follows is the runner's.
+// One running task. It has a launcher of its own, started in the same way as `capture` for one task, so that every
+// option, signal and exit status has the same meaning. This module reports how the task ended; the runner decides what
+// follows.
 import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { commandLineOf } from '../launch/inherited.ts';
 import { RUNNER_VARIABLE } from '../launch/task.ts';
@@ -16,31 +18,31 @@ import { lowerTo, type SharedSidecar } from './shared-sidecar.ts';
 import type { Force } from './stop-escalation.ts';
 
 export interface LauncherStart {
-  /** Of capture, without the task. */
+  /** The options of capture, without the task. */
   readonly options: readonly string[];
   readonly argv: readonly string[];
-  /** The environment of the launcher, and so of the task. */
+  /** The environment of the launcher, which the task inherits. */
   readonly env: NodeJS.ProcessEnv;
-  /** The current directory of the launcher: relative paths among the options are taken from there. */
+  /** The launcher's current directory. Relative paths in the options start here. */
   readonly cwd: string;
-  /** stdout and stderr are appended to it. */
+  /** stdout and stderr are appended to this file. */
   readonly logFile: string;
   readonly mayShareSidecar: boolean;
-  /** Kept open by the launcher as long as it lives. */
+  /** The launcher keeps this descriptor open as long as it lives. */
   readonly lockFd: number;
   readonly nice: number | undefined;
   /** The module that runs one task. */
   readonly entry: string;
-  /** A task that ends with it asks to be run again. */
+  /** A task that exits with this status asks to run again. */
   readonly preemptedStatus: ExitStatus;
-  /** A task may ask for it itself (--again-status, --done-when). */
+  /** The task may ask to run again (--again-status, --done-when). */
   readonly mayAskAgain: boolean;
 }
 
 /** What all launchers of one runner share. */
 export interface RunnerServices {
   readonly sidecar: Pick<SharedSidecar, 'enter' | 'lifeOver'>;
-  /** Running children that we started ourselves; kept up to date here. */
+  /** Running children that we started ourselves; this module keeps the set up to date. */
   readonly ownChildren: Set<number>;
   readonly jobSlots: JobSlots;
 }
@@ -48,45 +50,45 @@ export interface RunnerServices {
 /** How one start of a task ended. */
 export interface LauncherEnd {
   /**
-   * - `done`: all is stored.
-   * - `failed`: tried again at the end of the line, if it has retries left.
-   * - `again`: it was told to end so that it runs later, by this runner or because the machine goes (75). It waits for
-   *   its turn, before all that have not begun, and counts as no retry. A task that exits 75 of its own accord has
-   *   failed: it would be started for ever.
+   * - `done`: everything is stored.
+   * - `failed`: retried at the end of the line, if it has retries left.
+   * - `again`: we or a notice told it to end, so it runs later (75). It waits before all tasks that have not started,
+   *   and uses up no retry. A task that exits 75 of its own accord counts as failed; otherwise it would restart for
+   *   ever.
    * - `fenced`: another attempt has the index (76). It is not started again here.
-   * - `final`: no retry mends it, as capture itself refused (64, 66, 69, 126, 127).
+   * - `final`: a retry cannot help, because capture itself refused (64, 66, 69, 126, 127).
    */
   readonly kind: 'done' | 'failed' | 'again' | 'fenced' | 'final';
   readonly status: ExitStatus;
   /** The signal that ended the launcher, if one did. */
   readonly signal?: number | undefined;
-  /** What the launcher could not say, as it was killed or never started. */
+  /** The reason, if the launcher could not log it because it was killed or never started. */
   readonly why?: string | undefined;
   readonly runtimeMs: number;
-  /** Of all its processes together. */
+  /** Peak memory of all its processes together. */
   readonly peakBytes: number;
-  /** Of stdout and stderr. */
+  /** Size of stdout and stderr together. */
   readonly outputBytes: number;
 }
 
 export interface Launcher {
   readonly startedMs: number;
-  /** Never rejects. */
+  /** Resolves when the launcher has ended. Never rejects. */
   readonly ended: Promise<LauncherEnd>;
-  /** It was told to end, by us or by a notice. */
+  /** We or a notice told it to end. */
   readonly isEnding: boolean;
-  /** Of all its processes now. */
+  /** Memory that all its processes use now. */
   usedBytes(): number;
   end(force: Force): void;
-  /** A notice tells it to end. */
+  /** Marks the task as ending because of a notice. */
   noticed(): void;
-  /** To the launcher, which does with it what it does for one task. */
+  /** Sends the signal to the launcher, which handles it as it does for a single task. */
   signal(signal: NodeJS.Signals): void;
 }
 
-/** Set for each launcher, and so for all that it starts: its name. */
+/** Set for each launcher and inherited by all its processes: the launcher's name. */
 const LOG_VARIABLE = 'CAPTURED_TASK_LOG';
-/** For the task: its number among those that run at the same time, such as the number of its GPU. */
+/** For the task: its slot number among the tasks that run at the same time, such as the number of its GPU. */
 const JOB_SLOT_VARIABLE = 'CAPTURED_JOB_SLOT';
 
 export function startLauncher(start: LauncherStart, services: RunnerServices): Launcher {
@@ -100,7 +102,7 @@ export function startLauncher(start: LauncherStart, services: RunnerServices): L
 /** Throws if this machine has no process, memory or file left for it. */
 function started(start: LauncherStart, { sidecar, ownChildren, jobSlots }: RunnerServices): Launcher {
   const { O_WRONLY, O_APPEND, O_CREAT } = fs.constants;
-  // Another task may have put something else there.
+  // Another task may have put something else there, such as a FIFO.
   const log = openRegular(start.logFile, O_WRONLY | O_APPEND | O_CREAT);
   const logFromBytes = fs.fstatSync(log).size;
   const shared = start.mayShareSidecar ? sidecar.enter() : undefined;
@@ -117,20 +119,20 @@ function started(start: LauncherStart, { sidecar, ownChildren, jobSlots }: Runne
     close();
     throw error;
   }
-  // In this turn of the event loop: its exit status would be libuv's.
+  // Must run in the same turn of the event loop as spawn(); otherwise libuv reaps the child first.
   const reaped = reapedChild(child);
   const { pid = 0 } = child;
   if (pid !== 0) ownChildren.add(pid);
   if (pid !== 0 && start.nice !== undefined) lowerTo(start.nice, pid);
   const name = `${LOG_VARIABLE}=${start.logFile}`;
-  const life: Life = { startedMs: clockMs(), pid, name, isEnding: false, peakBytes: 0 };
+  const life: LauncherLife = { startedMs: clockMs(), pid, name, isEnding: false, peakBytes: 0 };
   const ended = reaped
     .then(async ({ ended: how, usage }) => {
       life.pid = 0;
       ownChildren.delete(pid);
       if (how.signal !== undefined) {
-        await endOrphans(name);
-        // It has the work directory until all is stored that was closed.
+        await endOrphans(name, path.join(path.dirname(start.entry), 'sidecar.cjs'));
+        // The sidecar uses the work directory until all closed files are stored.
         if (shared !== undefined) await sidecar.lifeOver(pid);
       }
       life.peakBytes = Math.max(life.peakBytes, usage?.maxRssBytes ?? 0);
@@ -142,17 +144,17 @@ function started(start: LauncherStart, { sidecar, ownChildren, jobSlots }: Runne
 }
 
 /** What is known of a launcher while it runs. */
-interface Life {
+interface LauncherLife {
   readonly startedMs: number;
-  /** 0 once its exit status is taken: from then on the kernel may give its pid to anybody. */
+  /** 0 once its exit status is read, because the kernel may reuse the pid from then on. */
   pid: number;
-  /** In the environment of all of its processes. */
+  /** The launcher's name; all its processes have it in their environment. */
   readonly name: string;
   isEnding: boolean;
   peakBytes: number;
 }
 
-function launcherOf(life: Life, ended: Promise<LauncherEnd>): Launcher {
+function launcherOf(life: LauncherLife, ended: Promise<LauncherEnd>): Launcher {
   const memory = new MemoryBelow(life.pid);
   const signal = (one: NodeJS.Signals): void => {
     if (life.pid !== 0) sendSignal(life.pid, one);
@@ -181,9 +183,9 @@ function launcherOf(life: Life, ended: Promise<LauncherEnd>): Launcher {
   };
 }
 
-/** Of a task that could not be started. */
+/** A stand-in for a task that could not be started. */
 export function failedLauncher(why: string): Launcher {
-  const life: Life = { startedMs: clockMs(), pid: 0, name: '', isEnding: true, peakBytes: 0 };
+  const life: LauncherLife = { startedMs: clockMs(), pid: 0, name: '', isEnding: true, peakBytes: 0 };
   return launcherOf(life, Promise.resolve(notStarted(life.startedMs, why)));
 }
 
@@ -194,7 +196,7 @@ function notStarted(startedMs: number, why: string): LauncherEnd {
 
 function endOf(
   start: LauncherStart,
-  { startedMs, peakBytes, isEnding }: Life,
+  { startedMs, peakBytes, isEnding }: LauncherLife,
   how: Awaited<ReturnType<typeof reapedChild>>['ended'] & { readonly outputBytes: number },
 ): LauncherEnd {
   const signal = how.signal === undefined ? undefined : numberOfSignal(how.signal);
@@ -210,7 +212,7 @@ function endOf(
   };
 }
 
-/** Statuses with which capture itself refuses: nothing was started. */
+/** Exit statuses with which capture itself refuses to start a task. */
 const REFUSED: ReadonlySet<ExitStatus> = new Set([
   EXIT.usage,
   EXIT.inputMissing,
@@ -226,12 +228,14 @@ function kindOf(
 ): LauncherEnd['kind'] {
   if (status === EXIT.ok) return 'done';
   if (status === EXIT.fenced) return 'fenced';
-  // Whatever a task that was told to end ends with: it has done what it could.
+  // If a task was told to end, its exit status does not matter.
   if (isEnding || (status === preemptedStatus && mayAskAgain)) return 'again';
   return REFUSED.has(status) ? 'final' : 'failed';
 }
 
-/** A session of its own: what a terminal sends to our group is for us alone, and we tell the tasks. */
+/**
+ * Starts the launcher in a session of its own: only we get the terminal's signals, and we pass them on to the tasks.
+ */
 function spawnLauncher(start: LauncherStart, log: number, added: NodeJS.ProcessEnv): ChildProcess {
   const { file, argv0, args } = commandLineOf({
     command: process.execPath,
@@ -255,34 +259,38 @@ function spawnLauncher(start: LauncherStart, log: number, added: NodeJS.ProcessE
   });
 }
 
-/** Of one that has ended some processes may still be there: those that carry its name. */
-function killAll({ pid, name }: Life): void {
+/**
+ * Kills the launcher and its processes. If the launcher has ended, processes with its name in their environment may be
+ * left.
+ */
+function killAll({ pid, name }: LauncherLife): void {
   const below = pid === 0 ? [] : [pid, ...descendants(pid, new Set())];
   const named = name === '' ? [] : processesWithEnvironment(name);
   for (const one of [...below, ...named]) sendSignal(one, 'SIGKILL');
 }
 
-/** Nobody tells us of the end of processes that are not our children. */
+/** The kernel does not report the end of processes that are not our children. */
 const LOOK_EVERY_MS = 200;
 
 /**
- * After a launcher was killed (by the kernel for want of memory, most often), nobody would end its task: this kills it, and
- * resolves once a sidecar of its own has stored what was closed, and has ended.
+ * If a launcher was killed (usually by the OOM killer), nothing else would end its task. This kills the task, and
+ * resolves once the launcher's own sidecar has stored the closed files and ended.
  */
-async function endOrphans(name: string): Promise<void> {
+async function endOrphans(name: string, sidecar: string): Promise<void> {
   for (;;) {
     const left = processesWithEnvironment(name);
     if (left.length === 0) return;
-    for (const pid of left) if (!isSidecar(pid)) sendSignal(pid, 'SIGKILL');
+    for (const pid of left) if (!runs(pid, sidecar)) sendSignal(pid, 'SIGKILL');
     await sleep(LOOK_EVERY_MS);
   }
 }
 
-function isSidecar(pid: number): boolean {
-  return (readProc(pid, 'cmdline') ?? '').split('\0').some((word) => word.endsWith('/sidecar.cjs'));
+/** Compares the whole path: a task may start a program with a similar name. */
+function runs(pid: number, entry: string): boolean {
+  return (readProc(pid, 'cmdline') ?? '').split('\0').includes(entry);
 }
 
-/** Numbers for tasks that run at the same time: each has one that no other has, from 0, and the lowest that is free. */
+/** Slot numbers for tasks that run at the same time. Each task gets the lowest free number, from 0. */
 export class JobSlots {
   readonly #taken = new Set<number>();
 

@@ -1,12 +1,13 @@
-// The locks of all jobs that this worker has taken, renewed until the queue knows how each ended. What the
-// queue misses while it is away it gets when it is back. A lease never ends a task: the store decides who has an index.
+// The locks of all jobs that this worker has taken. They are renewed until the queue knows how each job ended. If the
+// queue is away, the results are sent when it is back. A lost lease never ends a task: the store decides which attempt
+// has an index.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../log/log.ts';
 import { reasonOf } from '../model/errors.ts';
 import { clockMs } from '../native/clock.ts';
 import { BrokerAway, type TakenJob, type WorkerBroker } from './broker.ts';
 
-/** In the time of one lock: two may be lost to a slow server. */
+/** Renewals within the lifetime of one lock. A slow server may miss two of them. */
 const RENEWALS = 4;
 const SETTLE_LOOK_MS = 100;
 const SAID_EVERY_MS = 60_000;
@@ -15,7 +16,7 @@ export class JobLeases {
   readonly #broker: Pick<WorkerBroker, 'renew' | 'lockMs'>;
   readonly #log: Pick<Log, 'info' | 'warn'>;
   readonly #held = new Set<TakenJob>();
-  /** The queue is being told: whether there is still a lock says nothing. */
+  /** Jobs whose end is being sent to the queue. A missing lock means nothing for them. */
   readonly #ending = new Set<TakenJob>();
   readonly #untold = new Map<TakenJob, () => Promise<unknown>>();
 
@@ -29,11 +30,12 @@ export class JobLeases {
     let saidMs = -Infinity;
     while (!signal.aborted) {
       try {
-        // First: the lock of what has ended may be gone.
+        // Send the ends first: a job that has ended may have no lock any more.
         await this.#tellAll();
         await this.#renew();
       } catch (error) {
-        // Whatever it is, the next time may go well: without renewals another worker would take all that runs here.
+        // The next renewal may work, whatever the error is. Without renewals another worker would take all that runs
+        // here.
         if (!(error instanceof BrokerAway) && clockMs() - saidMs > SAID_EVERY_MS) {
           saidMs = clockMs();
           this.#log.warn(`locks of the queue cannot be renewed: ${reasonOf(error)}`);
@@ -47,7 +49,7 @@ export class JobLeases {
     this.#held.add(job);
   }
 
-  /** Does `tell` now or, if the queue is away, as soon as it is back; then the lease is over. */
+  /** Calls `tell` now or, if the queue is away, as soon as it is back. The lease ends after that. */
   async end(job: TakenJob, tell: () => Promise<unknown>): Promise<void> {
     this.#ending.add(job);
     try {
@@ -55,7 +57,7 @@ export class JobLeases {
       this.#forget(job);
     } catch (error) {
       if (error instanceof BrokerAway) return void this.#untold.set(job, tell);
-      // Its lock runs out, and another worker asks the store.
+      // The lock expires, and another worker asks the store.
       this.#forget(job);
       throw error;
     } finally {
@@ -63,12 +65,12 @@ export class JobLeases {
     }
   }
 
-  /** Those with jobs of ours. */
+  /** Submissions whose jobs we hold. */
   submissions(): ReadonlySet<string> {
     return new Set([...this.#held, ...this.#untold.keys()].map(({ submission }) => submission));
   }
 
-  /** Resolves when all ends are told, or when `signal` aborts. */
+  /** Resolves when the queue knows all ends, or when `signal` aborts. */
   async settled(signal: AbortSignal): Promise<void> {
     while (this.#untold.size > 0 && !signal.aborted) {
       await this.#tellAll();
@@ -85,7 +87,7 @@ export class JobLeases {
     if (asked.length === 0) return;
     for (const job of await this.#broker.renew(asked)) {
       if (this.#ending.has(job) || !this.#held.delete(job)) continue;
-      // Not renewed again: should it run elsewhere, the store ends one of the two.
+      // This lock is not renewed again. If the job also runs elsewhere, the store ends one of the two attempts.
       this.#log.info(
         `the queue counts a task of ${job.submission} as nobody's: it goes on here until another attempt begins`,
       );

@@ -1,5 +1,5 @@
-// The command line of `capture array`: its own options, and those of a run, read as a run reads them, so that a mistake is
-// found once and before anything is started.
+// The command line of `capture array`: its own options, and the options of a run. A run's own parser reads the latter,
+// so that a mistake is reported once, before anything starts.
 import path from 'node:path';
 import type { CommandSpec, Line } from '../cli/command.ts';
 import { type Tasks, tasksOf } from '../cli/job/tasks.ts';
@@ -27,7 +27,7 @@ import {
   refusedOptions,
 } from './options.ts';
 
-/** What is to be done. */
+/** The parsed command line. */
 export interface ArrayRequest extends Pick<
   ValuesOf<typeof ARRAY>,
   'jobs' | 'nice' | 'maxLoad' | 'scratch' | 'retries' | 'halt' | 'joblog' | 'onEnd' | 'dryRun'
@@ -35,9 +35,9 @@ export interface ArrayRequest extends Pick<
   readonly needs: TaskNeeds;
   readonly tasks: Tasks;
   readonly taskName: string;
-  /** Of each run; its index, name and work directory are only an example. */
+  /** The settings of each run. Index, name and work directory are only an example. */
   readonly settings: Settings;
-  /** The options of a run, for each task. */
+  /** The options of a run that every task gets. */
   readonly passed: readonly string[];
   readonly cwd: string;
 }
@@ -75,7 +75,7 @@ export const ARRAY_SPEC: CommandSpec<ArrayRequest> = {
   },
   options: ALL_OPTIONS,
   idle: REFUSED_OPTIONS,
-  // Those of all others reach each run by themselves.
+  // All other variables reach each run through the environment.
   variables: [
     ...OWN_OPTIONS,
     MESSAGES.level,
@@ -126,11 +126,11 @@ export const NO_STORE: Mistake = {
   hint: '--to s3://bucket/prefix, or a directory',
 };
 
-/** Undefined if there are none, or none that is right: that has been refused. */
+/** Undefined if no tasks are given, or if a mistake was reported. */
 export function readTasks({ values, task: command, cwd, outside }: Line): Tasks | undefined {
   const set = values.of(ARRAY.set);
   const name = values.of(ARRAY.tasks);
-  // A wrong one has been refused: without it others would be found that are none.
+  // A mistake in --set was already reported. Without the set, other tasks would be found.
   if (values.has(ARRAY.set) && set === undefined) return undefined;
   if (values.has(ARRAY.tasks) && name === undefined) return undefined;
   try {
@@ -145,7 +145,7 @@ export function readTasks({ values, task: command, cwd, outside }: Line): Tasks 
   return undefined;
 }
 
-/** What a run of the first index would make of the options, in a work directory that is not there yet. */
+/** What a run of the first index would make of the options. Its work directory does not exist yet. */
 export function settingsOfRun(
   options: readonly string[],
   { indices, argv }: Pick<Tasks, 'indices' | 'argv'>,
@@ -157,16 +157,16 @@ export function settingsOfRun(
   return readLine(RUN_SPEC, words, caller);
 }
 
-/** No pattern may name it, and no store can stand in it. */
+/** A placeholder that no pattern may name and no store can contain. */
 const SOME_WORKDIR = '/dev/shm/capture-array.XXXXXX/0';
 
-/** The environment without the variables of options that are the array's, or that mean one run alone. */
+/** The environment without the variables of options that belong to the array or to one run only. */
 export function withoutOwn(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const own = new Set([...OWN_OPTIONS, ...REFUSED_OPTIONS].map(({ name }) => envNameOf(name)));
   return Object.fromEntries(Object.entries(env).filter(([name]) => !own.has(name) && name !== 'CAPTURE_FDS'));
 }
 
-/** Of shell commands each has another name: together they are one task. */
+/** Shell commands differ in name, but together they are one task. */
 export function taskNameOf({ isShell }: Tasks, values: Values, { identity }: Settings): string {
   return isShell && !values.has(IDENTITY.taskName) ? DEFAULT_TASK_NAME : identity.taskName;
 }

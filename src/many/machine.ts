@@ -1,24 +1,24 @@
-// What this machine has, and has left: cores by affinity and cgroup, memory by cgroup and kernel, how much it waits for
-// memory, its load. Tests have machines of their own.
+// What this machine has and what is free: cores by affinity and cgroup, memory by cgroup and kernel, memory pressure
+// (PSI), and load. Tests have machines of their own.
 import fs from 'node:fs';
 import os from 'node:os';
 import { cgroupCores, cgroupMemory, memoryPressure } from '../native/cgroup.ts';
 import { addTree, type ProcessFacts } from '../native/proc-reader.ts';
-import { type Memory, MemoryReader } from '../native/usage.ts';
+import { type Memory, MemoryReader } from '../native/process-use.ts';
 
 export interface MachineNow {
-  /** The least of MemAvailable and what the cgroup has left. */
+  /** The smaller of MemAvailable and what the cgroup has left. */
   readonly availableBytes: number;
-  /** PSI memory `full avg10`; 0 where the kernel has none. */
+  /** PSI memory `full avg10`; 0 if the kernel has no PSI. */
   readonly psiFullPercent: number;
   /** The load average of one minute (proc_loadavg(5)). */
   readonly load: number;
 }
 
 export interface ThisMachine {
-  /** A quota may leave 1.5 of them. */
+  /** May be a fraction: a CPU quota may allow 1.5 cores. */
   readonly cores: number;
-  /** The least of MemTotal and the cgroup's limit. */
+  /** The smaller of MemTotal and the cgroup's limit. */
   readonly memoryBytes: number;
   now(): MachineNow;
 }
@@ -39,7 +39,7 @@ export function thisMachine(): ThisMachine {
   };
 }
 
-/** MemAvailable of proc_meminfo(5): what programs can get without swapping. */
+/** MemAvailable of proc_meminfo(5): what programs can allocate without swapping. */
 function availableBytes(): number {
   try {
     const kib = /^MemAvailable:\s+(\d+) kB$/m.exec(fs.readFileSync('/proc/meminfo', 'latin1'))?.[1];
@@ -49,7 +49,7 @@ function availableBytes(): number {
   }
 }
 
-/** The memory of one process and of all below it, looked at again and again. */
+/** The memory of one process and all its descendants, for repeated reads. */
 export class MemoryBelow {
   readonly #root: number;
   readonly #memory = new MemoryReader();

@@ -2,4 +2,4 @@
 import { runProgram } from '../cli/program.ts';
 import { MANY_COMMANDS } from './commands.ts';
 
-void runProgram(MANY_COMMANDS);
+export const main = (): Promise<never> => runProgram(MANY_COMMANDS);

@@ -1,14 +1,14 @@
-// The tasks of one array in memory, for one worker: nobody else takes them, so no lock ever runs out. An index that waits
+// The tasks of one array in memory, for one worker. Nobody else takes them, so no lock ever expires. A waiting index
 // costs 4 bytes.
 import type { QueueCounts } from '../model/many/choose.ts';
 import type { Submission } from '../model/many/submission.ts';
 import type { Listed, TakenJob, WorkerBroker } from './broker.ts';
 
-/** Renewing does nothing here: once in a while is enough. */
+/** Renewals do nothing here, so they may be rare. */
 const LOCK_MS = 86_400_000;
 
-/** One that was taken before. */
-interface Waiting {
+/** An index that was taken before, and waits again. */
+interface WaitingIndex {
   readonly index: number;
   readonly failedBefore: number;
 }
@@ -17,14 +17,14 @@ export class MemoryBroker implements WorkerBroker {
   readonly lockMs = LOCK_MS;
   readonly #submission: Submission;
   readonly #fresh: Uint32Array;
-  /** Those before this place were taken. */
+  /** Position of the next fresh index; all before it were taken. */
   #at = 0;
-  readonly #givenBack = new Line();
-  readonly #retries = new Line();
+  readonly #givenBack = new Fifo();
+  readonly #retries = new Fifo();
   readonly #running = new Set<TakenJob>();
   #failed = 0;
 
-  /** `fresh` ascend: they are taken behind those that were given back, and before those that failed. */
+  /** `fresh` is ascending. Fresh indices come after those that were given back, and before those that failed. */
   constructor(submission: Submission, fresh: Uint32Array) {
     this.#submission = submission;
     this.#fresh = fresh;
@@ -54,14 +54,14 @@ export class MemoryBroker implements WorkerBroker {
     return Promise.resolve(held.filter((job) => !this.#running.has(job)));
   }
 
-  #takeFresh(): Waiting | undefined {
+  #takeFresh(): WaitingIndex | undefined {
     const index = this.#fresh[this.#at];
     if (index === undefined) return undefined;
     this.#at += 1;
     return { index, failedBefore: 0 };
   }
 
-  #jobOf(waiting: Waiting): TakenJob {
+  #jobOf(waiting: WaitingIndex): TakenJob {
     const { index, failedBefore } = waiting;
     const { name, retries } = this.#submission;
     const end = (): boolean => this.#running.delete(job);
@@ -87,24 +87,24 @@ export class MemoryBroker implements WorkerBroker {
   }
 }
 
-/** Who came first is first. Taking the head of a plain array costs as much as it is long. */
-class Line {
-  #waiting: Waiting[] = [];
+/** A first-in, first-out queue. Removing the head of a plain array would cost time in proportion to its length. */
+class Fifo {
+  #waiting: WaitingIndex[] = [];
   #head = 0;
 
   get length(): number {
     return this.#waiting.length - this.#head;
   }
 
-  add(one: Waiting): void {
+  add(one: WaitingIndex): void {
     this.#waiting.push(one);
   }
 
-  take(): Waiting | undefined {
+  take(): WaitingIndex | undefined {
     const one = this.#waiting[this.#head];
     if (one === undefined) return undefined;
     this.#head += 1;
-    // Half of it is past: copying the rest costs no more than what came before.
+    // More than half of the array is used up: copying the rest costs no more than the removals before it.
     if (this.#head > this.#waiting.length / 2) {
       this.#waiting = this.#waiting.slice(this.#head);
       this.#head = 0;

@@ -1,5 +1,5 @@
-// The machine is taken away, or may be: the notice sources are asked once, here, and every task hears what they say from
-// one file in the scratch directory (notices/file.ts), with the instant as it was told.
+// Notices that the machine goes, or may go. The notice sources are polled once, here. All tasks read the notice from
+// one file in the scratch directory (notices/file.ts), with the announced time unchanged.
 import fs from 'node:fs';
 import path from 'node:path';
 import type { Log } from '../log/log.ts';
@@ -10,12 +10,12 @@ import { replacePrivateFile } from '../native/private-dir.ts';
 import { openNotices } from '../notices/notices.ts';
 
 export interface SharedNotice {
-  /** A signal that is a notice. */
+  /** A signal of --notice-on has arrived. */
   signalled(signal: string): void;
   close(): void;
 }
 
-/** With it each run hears of notices. */
+/** The option with which each run reads this file. */
 export function noticeOption(dir: string): string {
   return `--notice=file:${fileIn(dir)}`;
 }
@@ -24,7 +24,7 @@ function fileIn(dir: string): string {
   return path.join(dir, 'notice');
 }
 
-/** `changed`: a notice stands from now on, or none does any more. Advice ends nothing: of that only the tasks hear. */
+/** `changed` is called when a notice appears, and when none is left. Advice ends nothing, so only the tasks see it. */
 export function openSharedNotice(
   { sources }: NoticeSettings,
   dir: string,
@@ -70,14 +70,14 @@ export function openSharedNotice(
   };
 }
 
-/** Of several notices the newest counts, and each of them more than advice. */
+/** The newest notice wins, and any notice wins over advice. */
 function textOf(standing: readonly Notice[]): string | undefined {
   const stop = standing.findLast(({ kind }) => kind === 'stop');
   if (stop !== undefined) return stop.atMs === undefined ? '' : new Date(stop.atMs).toISOString();
   return standing.length === 0 ? undefined : ADVICE;
 }
 
-/** What is told is whole from its first byte on. */
+/** Writes the file atomically: readers see all of it or nothing. */
 function show(file: string, text: string | undefined): void {
   if (text === undefined) return fs.rmSync(file, { force: true });
   replacePrivateFile(path.dirname(file), path.basename(file), text);

@@ -1,11 +1,11 @@
-// --on-end: the last act, such as `shutdown -h now` on a machine that is paid for by the hour.
+// --on-end: the last command, such as `shutdown -h now` on a machine that is paid for by the hour.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Log } from '../log/log.ts';
 import { reasonOf } from '../model/errors.ts';
 import type { ExitStatus } from '../model/exit-status.ts';
 
-/** Runs the shell command, which finds our exit status in CAPTURED_STATUS beside `env`. If it does not work, that is said. */
+/** Runs the shell command with `env` and our exit status in CAPTURED_STATUS. Logs a warning if it fails. */
 export async function runOnEnd(
   command: string | undefined,
   status: ExitStatus,

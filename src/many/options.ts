@@ -1,5 +1,5 @@
-// The options that `capture array` has of its own, and which of a run's it passes on to each task, takes for the whole
-// array, or refuses.
+// The options that only `capture array` has, and how it treats those of a run: it passes them on to each task, takes
+// them for the whole array, or refuses them.
 import type { Mistake } from '../model/errors.ts';
 import { type Halt, parseHalt } from '../model/many/halt.ts';
 import { ARRAY_OPTION } from '../array/options.ts';
@@ -26,7 +26,7 @@ const jobs: Reader<number> = (text) => {
   return 'value' in found ? found : { is: 'neither auto nor a number of tasks', example: '4' };
 };
 
-/** Cores and loads: 0.5 is one. */
+/** Cores and loads may be fractions, such as 0.5. */
 const amount: Reader<number> = (text) => {
   const value = /^\d{1,6}(\.\d{1,3})?$/.test(text) ? Number(text) : 0;
   return value > 0 ? { value } : { is: 'not a number above 0', example: '2' };
@@ -101,7 +101,7 @@ export const ARRAY = group('The array:', {
   logFile: { ...MESSAGES.file },
 });
 
-/** Options of a run that mean nothing here, and what to do. */
+/** Options of a run that make no sense here, and what to use instead. */
 const REFUSED: Readonly<Record<string, string>> = {
   index: '--array 3 runs index 3 alone',
   'index-map': '--array 3,17,20 runs these alone',
@@ -111,7 +111,7 @@ const REFUSED: Readonly<Record<string, string>> = {
   metrics: 'capture status <url>: the numbers of the whole array',
 };
 
-/** The default of a run is there to try it out; of an array it must be said what is left of it. */
+/** A run has a default store to try it out. An array has none: it must look up in the store which indices are left. */
 const { default: _, ...NO_DEFAULT } = STORE.to;
 const TO: Option = { ...NO_DEFAULT, help: `${NO_DEFAULT.help}; you must give it` };
 
@@ -133,10 +133,10 @@ export function refusedOptions({ title, words }: Pick<Line, 'title' | 'words'>):
   );
 }
 
-/** All tasks have one name, and the runner asks for notices once. */
+/** All tasks have one name, and only the runner polls for notices. */
 const OF_THE_ARRAY: ReadonlySet<Option> = new Set<Option>([STOP.notice, IDENTITY.taskName]);
 
-/** The options of a run as they were given, for each task. What variables say reaches it by itself. */
+/** The options of a run as given, for each task. Each task reads variables itself. */
 export function passedOn(given: GivenOptions): readonly string[] {
   return [
     ...OF_RUN.filter((option) => !OF_THE_ARRAY.has(option)).flatMap((option) => givenWords(given, option)),
@@ -144,12 +144,12 @@ export function passedOn(given: GivenOptions): readonly string[] {
   ];
 }
 
-/** The same for a look at all of them at once, before anything is started. */
+/** The same for the check of all options before anything starts. */
 export function givenOfRun(given: GivenOptions): readonly string[] {
   return [...[...OF_RUN, END.notify].flatMap((option) => givenWords(given, option)), ...logOutput(given)];
 }
 
-/** What the tasks write is stored, unless --no-logs says otherwise. */
+/** The output of the tasks is stored, unless --no-logs is given. */
 export function logOutput(given: GivenOptions): readonly string[] {
   return given.has('no-logs') || given.has('log-output') ? [] : ['--log-output'];
 }
@@ -159,7 +159,7 @@ function givenWords(given: GivenOptions, option: Option): readonly string[] {
   return source.startsWith('-') ? everyWordOf(given, option) : [];
 }
 
-/** Also if it was a variable. */
+/** All values of an option, also those from its variable. */
 export function everyWordOf(given: GivenOptions, option: Option): readonly string[] {
   const { values } = given.get(option.name) ?? {};
   return values === undefined ? [] : wordsOf(option, values);

@@ -1,5 +1,5 @@
-// What became of a task: the queue, the job log and the messages say it, and what nobody needs any more is removed. What is
-// nowhere else, or shows why a task failed, stays on this machine.
+// Handles the end of a task: updates the queue, the job log and the messages, and removes what is no longer needed.
+// Files that exist nowhere else, or that show why a task failed, stay on this machine.
 import os from 'node:os';
 import type { Log } from '../log/log.ts';
 import { reasonOf } from '../model/errors.ts';
@@ -17,14 +17,14 @@ import type { JobLeases } from './leases.ts';
 import type { StartedTask, TooLarge } from './runner.ts';
 import { type TaskDir, UNSAVED_HINT } from './scratch.ts';
 
-/** A task of a submission that runs, or has run. */
+/** A task of a submission that runs or has run. */
 export interface SubmittedTask extends StartedTask {
   readonly submission: Submission;
   readonly index: number;
-  /** Where there is little room: `melt 7`. */
+  /** A short name, for places with little room: `melt 7`. */
   readonly label: string;
   readonly job: TakenJob;
-  /** Of its command line; empty if it has none. */
+  /** Its command line as words; empty if it has none. */
   readonly argv: readonly string[];
   readonly dir: TaskDir;
 }
@@ -33,19 +33,19 @@ export interface OutcomeOptions {
   readonly board: Pick<Board, 'isCancelled' | 'expire'>;
   readonly leases: Pick<JobLeases, 'end'>;
   readonly joblog: JoblogFile | undefined;
-  /** Where to look for what is kept; undefined: who reads of it knows. */
+  /** The host where kept files are; undefined if the reader of the message knows it. */
   readonly host: string | undefined;
   readonly log: Pick<Log, 'debug' | 'info' | 'warn' | 'error'>;
 }
 
-/** How many starts ended so, here. */
+/** How many starts on this machine ended in each way. */
 export interface OutcomeCounts {
   readonly done: number;
-  /** After the last retry. */
+  /** Failed for good, after the last retry. */
   readonly failed: number;
   readonly retried: number;
   readonly givenBack: number;
-  /** Another attempt has them. */
+  /** Another attempt has these indices. */
   readonly fenced: number;
 }
 
@@ -62,7 +62,7 @@ export class TaskOutcomes {
     return { ...this.#counts };
   }
 
-  /** Resolves when all is where it belongs, or waits for the queue to come back. */
+  /** Resolves when the outcome is recorded everywhere, or waits for the queue to come back. */
   async ended(task: SubmittedTask, end: LauncherEnd, tooLarge: TooLarge | undefined): Promise<void> {
     this.#note(task, end);
     this.#counts[await this.#settle(task, end, tooLarge)] += 1;
@@ -85,7 +85,7 @@ export class TaskOutcomes {
       log.warn(`${name} is at work in another attempt: it is left to that one`, fieldsOf(task));
       return this.#leave(task, 'fenced');
     }
-    // No retry gives it more memory.
+    // A retry would have no more memory.
     if (tooLarge !== undefined) return this.#failed(task, tooLargeText(tooLarge), true);
     if (kind === 'again') {
       log.debug(`${name} has ended, and goes on later`, fieldsOf(task));
@@ -105,7 +105,7 @@ export class TaskOutcomes {
     const { leases, board } = this.#options;
     const { job, submission } = task;
     await this.#clear(task);
-    // What was cancelled has no one to go back to.
+    // A cancelled job has no queue to go back to.
     await leases.end(job, () => (board.isCancelled(submission.name) ? job.done() : job.giveBack()));
     board.expire();
     return 'givenBack';
@@ -127,7 +127,9 @@ export class TaskOutcomes {
     return isLast ? 'failed' : 'retried';
   }
 
-  /** For a later try; what this one could not store is only there. */
+  /**
+   * Empties the work directory for a later try. Files that this try could not store exist only there, so they are kept.
+   */
   async #clear(task: SubmittedTask): Promise<void> {
     const { name, dir } = task;
     if (!dir.isUnsaved()) return this.#removed(name, dir.clear());
@@ -167,7 +169,7 @@ export class TaskOutcomes {
   }
 }
 
-/** Its own lines say why. */
+/** The task's own lines say why. */
 const NOT_AGAIN = 'and a retry would end the same way';
 
 function fieldsOf({ index }: SubmittedTask): { readonly index: string } {

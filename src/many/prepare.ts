@@ -1,40 +1,44 @@
-// --prepare: a command that runs once for a worker, in a directory of its own, before the first task that asks for it: it
-// builds or downloads what the tasks use. They find the directory in CAPTURED_PREPARED_DIR, and cannot write there.
+// --prepare: a command that builds or downloads what the tasks use. It runs once for each worker, in a directory of its
+// own, before the first task that needs it. Tasks find the read-only directory in CAPTURED_PREPARED_DIR.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
-import { noteOwn } from '../launch/own-children.ts';
+import { noteOwnChild } from '../launch/own-children.ts';
 import type { Log } from '../log/log.ts';
 import { reasonOf } from '../model/errors.ts';
 import type { Submission } from '../model/many/submission.ts';
+import { decodePath, encodePath } from '../model/path.ts';
+import { O_PATH } from '../native/beneath.ts';
 import { openRegular } from '../native/files.ts';
 import { sendSignal } from '../native/processes.ts';
 import { lastLines } from './last-lines.ts';
 import type { Readiness } from './board.ts';
 
 export interface Prepared {
-  /** Begins with it if nobody has, and it may. */
+  /** Starts the preparation if it has not started yet and may start now. */
   ask(submission: Submission): Readiness;
-  /** Undefined if the submission needs none, or it is not ready. */
+  /** Undefined if the submission needs none, or its directory is not ready. */
   dirOf(submission: Submission): string | undefined;
   isUnderWay(): boolean;
-  /** What is under way stands still as long as `isHeld`. */
+  /** Running commands are stopped while `isHeld`. */
   hold(isHeld: boolean): void;
-  /** Ends what is under way, and makes all of it removable. */
+  /** Ends running commands, and makes all directories removable. */
   close(): Promise<void>;
 }
 
 interface PrepareOptions {
-  /** Below it the directories are made: scratch of this worker, which removes them. */
+  /**
+   * The directories are created below it. It belongs to this worker's scratch directory, which is removed at the end.
+   */
   readonly root: string;
   readonly env: NodeJS.ProcessEnv;
   readonly log: Pick<Log, 'info'>;
   readonly changed: () => void;
-  /** Else it waits until it may. */
+  /** If false, the command waits. */
   readonly mayBegin: () => boolean;
-  /** Running children that we started ourselves; kept up to date here. */
+  /** Running children that we started ourselves; this module keeps the set up to date. */
   readonly ownChildren: Set<number>;
 }
 
@@ -42,7 +46,7 @@ export function openPrepared(options: PrepareOptions): Prepared {
   const { root, log, changed } = options;
   const places = new Map<string, Readiness>();
   const underWay = new Set<Promise<void>>();
-  /** Process groups of what is under way. */
+  /** Process groups of the running commands. */
   const groups = new Set<number>();
   const stop = new AbortController();
   const dirOf = (key: string): string => path.join(root, `prepared-${key}`);
@@ -82,14 +86,14 @@ export function openPrepared(options: PrepareOptions): Prepared {
     close: async () => {
       stop.abort();
       await Promise.all(underWay);
-      // Also of one that failed: it may have made read-only directories of its own.
+      // Failed preparations, too, may have left read-only directories.
       for (const key of places.keys()) if (fs.existsSync(dirOf(key))) setWritable(dirOf(key), true);
       places.clear();
     },
   };
 }
 
-/** By its content: two submissions with the same command share it. */
+/** The key is a hash of the content, so two submissions with the same command share a directory. */
 function keyOf({ prepare = '', cwd }: Submission): string {
   return createHash('sha256')
     .update(JSON.stringify([prepare, cwd]))
@@ -99,7 +103,7 @@ function keyOf({ prepare = '', cwd }: Submission): string {
 
 const KEY_LENGTH = 16;
 
-/** Undefined if it worked, else why not. */
+/** Undefined if it worked, else the reason. */
 async function run(
   { prepare = '', cwd }: Submission,
   dir: string,
@@ -117,10 +121,10 @@ async function run(
         cwd: dir,
         env: { ...env, CAPTURED_PREPARED_DIR: dir, CAPTURED_SUBMIT_DIR: cwd },
         stdio: ['ignore', log, log],
-        // A process group of its own: it ends with all its children, and Ctrl-C reaches it only through us.
+        // A process group of its own: all its children end with it, and Ctrl-C reaches it only through us.
         detached: true,
       });
-      noteOwn(child, ownChildren);
+      noteOwnChild(child, ownChildren);
       const { pid } = child;
       if (pid !== undefined) groups.add(pid);
       const end = (): void => {
@@ -129,7 +133,7 @@ async function run(
       signal.addEventListener('abort', end, { once: true });
       const exited = once(child, 'exit') as Promise<[number | null, string | null]>;
       const [code, by] = await exited.finally(() => signal.removeEventListener('abort', end));
-      // What it has left in the background would write what is made read-only now, and outlive us.
+      // Background processes could still write into the directory, which becomes read-only now, and could outlive us.
       end();
       if (pid !== undefined) groups.delete(pid);
       if (code !== 0) return failure(`ended with ${by ?? `exit status ${code}`}`, logFile);
@@ -148,20 +152,22 @@ function failure(how: string, logFile: string): string {
   return last === undefined ? how : `${how}: ${last}`;
 }
 
-/** Also of what is below it; links are left alone, as they lead elsewhere. */
-function setWritable(dir: string, isWritable: boolean): void {
-  for (const entry of fs.readdirSync(dir, { withFileTypes: true, recursive: true })) {
-    if (entry.isSymbolicLink()) continue;
-    const full = path.join(entry.parentPath, entry.name);
-    if (entry.isDirectory() || !isWritable) setMode(full, isWritable);
-  }
-  setMode(dir, isWritable);
-}
-
 const WRITE = 0o222;
 const OWNER_WRITE = 0o200;
 
-function setMode(full: string, isWritable: boolean): void {
-  const { mode } = fs.lstatSync(full);
-  fs.chmodSync(full, isWritable ? mode | OWNER_WRITE : mode & ~WRITE);
+/** Works recursively, through open directories: whatever takes the place of a name meanwhile, no link is followed. */
+function setWritable(name: string, isWritable: boolean): void {
+  const fd = fs.openSync(encodePath(name), O_PATH | fs.constants.O_NOFOLLOW);
+  try {
+    const stat = fs.fstatSync(fd);
+    if (stat.isSymbolicLink()) return;
+    const at = `/proc/self/fd/${fd}`;
+    if (stat.isDirectory())
+      for (const one of fs.readdirSync(at, { encoding: 'buffer' }))
+        setWritable(`${at}/${decodePath(one)}`, isWritable);
+    if (stat.isDirectory() || !isWritable)
+      fs.chmodSync(at, isWritable ? stat.mode | OWNER_WRITE : stat.mode & ~WRITE);
+  } finally {
+    fs.closeSync(fd);
+  }
 }

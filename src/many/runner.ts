@@ -1,11 +1,11 @@
-// Runs many tasks on this machine: starts as many as fit, gives the youngest back when memory runs short, and ends all of
-// them when that is wanted. It knows neither where tasks come from nor what a store is.
+// Runs many tasks on this machine: starts as many as fit, gives the youngest back if memory runs short, and ends all
+// tasks on a stop. It knows neither where tasks come from nor what a store is.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../log/log.ts';
 import {
   Admission,
   isTooBusy,
-  shortBytes,
+  lowMemoryBytes,
   type AdmissionVerdict,
   type RunningTask,
   type TaskNeeds,
@@ -26,15 +26,18 @@ export interface StartedTask {
   readonly launcher: Launcher;
 }
 
-/** Where tasks come from, and who hears how they ended. */
+/** Supplies tasks, and handles their ends. */
 export interface TaskSource<T> {
-  /** Looks what there is, if that is due. Resolves to the submissions whose tasks are to end now. */
+  /** Looks for tasks, if a look is due. Resolves to the submissions whose tasks must end now. */
   look(): Promise<ReadonlySet<string>>;
-  /** Starts the next task. Undefined: none whose needs `fits` says can start; that is asked again after each wait. */
+  /** Starts the next task. Undefined: no task can start whose needs pass `fits`. It is called again after each wait. */
   startNext(fits: (needs: TaskNeeds) => boolean): Promise<T | undefined>;
-  /** Resolves when what it left is where it belongs. `tooLarge`: it needs more memory than there is. */
+  /**
+   * Resolves when the task's outcome is recorded and its files are handled. `tooLarge`: it needs more memory than the
+   * machine has.
+   */
   ended(task: T, end: LauncherEnd, tooLarge: TooLarge | undefined): Promise<void>;
-  /** Nothing waits, and nothing will come. */
+  /** Nothing waits, and no task will be added. */
   isDone(): boolean;
 }
 
@@ -50,17 +53,23 @@ export interface RunnerOptions<T> {
   readonly jobs: number;
   readonly maxLoad: number | undefined;
   readonly log: Log;
-  /** How often memory and load are looked at. */
+  /** How often memory and load are checked. */
   readonly lookEveryMs?: number;
 }
 
 const LOOK_EVERY_MS = 1000;
-/** With less than so many times what is too little, memory may be gone before the next look: so many more are made. */
+/**
+ * If less memory is free than this many times the limit, it may run out before the next look, so this many more looks
+ * are made.
+ */
 const NEAR = 8;
-/** Reading what tasks use takes some files of /proc for each of their processes: at so many looks once, if nothing needs it. */
+/**
+ * Measuring a task reads some files of /proc for each of its processes. If nothing needs the figures, it is done once
+ * in this many looks.
+ */
 const SELDOM = 10;
 
-/** A task that runs, and what is known of it now. */
+/** A running task, and its latest measurement. */
 export interface Running<T> extends RunningTask {
   readonly task: T;
   usedBytes: number;
@@ -75,24 +84,24 @@ export class Runner<T extends StartedTask> {
   readonly #changes = new Changes();
   readonly #lookEveryMs: number;
   #now: MachineNow;
-  /** When what the tasks use was read last. */
+  /** When the memory use of the tasks was last measured. */
   #measuredMs = -Infinity;
-  /** Of those that began lately: the load average does not know them yet. */
+  /** Recent starts, which the load average does not show yet. */
   #startedMs: number[] = [];
   /** Memory runs short. */
   #isHeld = false;
-  /** Nothing is started for now. */
+  /** Nothing starts for now. */
   #isPaused = false;
   #isFrozen = false;
-  /** Nothing is started any more. */
+  /** Nothing starts any more. */
   #isEnding = false;
   #force: Force | undefined;
-  /** A notice stands: the machine goes. */
+  /** A notice stands: the machine is going away. */
   #isNoticed = false;
   #hasSaidFewer = false;
   #isFilling = false;
   #isFilledAgain = false;
-  /** What the source threw. */
+  /** The error that the source threw. */
   #failure: { readonly error: unknown } | undefined;
 
   constructor(options: RunnerOptions<T>) {
@@ -103,17 +112,17 @@ export class Runner<T extends StartedTask> {
     this.#admission = new Admission({ jobs, cores: machine.cores, memoryBytes: machine.memoryBytes });
   }
 
-  /** Those that run, the oldest first. */
+  /** The running tasks, oldest first. */
   running(): readonly Running<T>[] {
     return [...this.#running];
   }
 
-  /** Nothing runs, and nothing is being taken. */
+  /** Nothing runs, and no task is being started. */
   get isIdle(): boolean {
     return this.#running.size === 0 && !this.#isFilling;
   }
 
-  /** Nobody wants it to stand still, or to end. */
+  /** The runner is neither paused nor ending. */
   get mayStart(): boolean {
     return !this.#isPaused && !this.#isLast;
   }
@@ -122,20 +131,20 @@ export class Runner<T extends StartedTask> {
     return this.#isNoticed;
   }
 
-  /** Resolves when nothing runs and nothing is going to. */
+  /** Resolves when nothing runs and nothing will start. */
   async run(): Promise<void> {
     const { machine } = this.#options;
     for (;;) {
-      // What changes from here on ends the wait below.
+      // Changes from here on end the wait below.
       const woken = new AbortController();
       const changed = this.#changes.next(woken.signal);
       this.#now = machine.now();
       this.#look(this.#now);
-      // What runs must end well: what it works in is removed next.
+      // Running tasks must end in order: their work directories are removed next.
       if (this.#failure !== undefined) this.stop('checkpoint');
       const isOver = this.#isLast && this.isIdle;
       if (!isOver) void this.#fill();
-      const isNear = this.#now.availableBytes < NEAR * shortBytes(machine.memoryBytes);
+      const isNear = this.#now.availableBytes < NEAR * lowMemoryBytes(machine.memoryBytes);
       const pauseMs = isNear ? this.#lookEveryMs / NEAR : this.#lookEveryMs;
       if (!isOver) await Promise.race([changed, sleep(pauseMs, undefined, woken).catch(() => undefined)]);
       woken.abort();
@@ -144,14 +153,14 @@ export class Runner<T extends StartedTask> {
     }
   }
 
-  /** Starts nothing more: over when all that runs has ended. */
+  /** Starts nothing more. The runner is done when all running tasks have ended. */
   end(): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
     this.#changes.notify();
   }
 
-  /** Ends, and tells all that run to end, harder than before or not at all. */
+  /** Ends the runner, and stops all running tasks. A weaker force than before has no effect. */
   stop(force: Force): void {
     this.end();
     if (this.#force !== undefined && FORCES.indexOf(force) <= FORCES.indexOf(this.#force)) return;
@@ -160,7 +169,7 @@ export class Runner<T extends StartedTask> {
     for (const { task } of this.#running) task.launcher.end(force);
   }
 
-  /** Tells all that run, or those of these submissions, to checkpoint and end; each goes on later. */
+  /** Makes all running tasks, or those of these submissions, checkpoint and end. They resume later. */
   giveBack(submissions?: ReadonlySet<string>): void {
     const given = [...this.#running].filter(
       ({ task, isEnding }) => !isEnding && (submissions?.has(task.submission.name) ?? true),
@@ -174,19 +183,19 @@ export class Runner<T extends StartedTask> {
     this.#changes.notify();
   }
 
-  /** What runs stands still. */
+  /** Suspends all running tasks (SIGTSTP). */
   freeze(): void {
     this.#isFrozen = true;
     this.signal('SIGTSTP');
   }
 
-  /** What is frozen could not checkpoint. */
+  /** Must precede a stop: a frozen task could not checkpoint. */
   thaw(): void {
     if (this.#isFrozen) this.signal('SIGCONT');
     this.#isFrozen = false;
   }
 
-  /** A notice that the machine goes, of which each task hears by itself, or that it stays after all. */
+  /** A notice that the machine goes away, or that it stays after all. Each task reads the notice itself. */
   noticed(isNoticed: boolean): void {
     this.#isNoticed = isNoticed;
     if (isNoticed) {
@@ -196,7 +205,7 @@ export class Runner<T extends StartedTask> {
     this.#changes.notify();
   }
 
-  /** The source may have a task that it did not have before. */
+  /** The source may have a new task. */
   wake(): void {
     this.#changes.notify();
   }
@@ -226,7 +235,7 @@ export class Runner<T extends StartedTask> {
     one.task.launcher.end('checkpoint');
   }
 
-  /** Reads what each task uses, unless that was done less than so long ago. */
+  /** Measures each task, unless the last measurement is younger than this. */
   #measure(ageMs: number): void {
     const nowMs = clockMs();
     if (nowMs < this.#measuredMs + ageMs) return;
@@ -235,8 +244,8 @@ export class Runner<T extends StartedTask> {
   }
 
   /**
-   * How long such figures are good for. The guard asks what a task uses only if it is the last one; while peaks are to be
-   * learned, what is not seen is not known.
+   * How long a measurement is valid. The memory guard needs one only if a single task runs; while peaks are learned,
+   * every missed measurement may miss a peak.
    */
   #usefulMs(): number {
     if (this.#running.size === 1) return 0;
@@ -245,13 +254,13 @@ export class Runner<T extends StartedTask> {
     return isLearned ? SELDOM * this.#lookEveryMs : this.#lookEveryMs;
   }
 
-  /** Starts as many as fit, beside the looks at memory: the queue may take its time to answer. */
+  /** Starts as many tasks as fit. Runs concurrently with the memory checks, because the queue may answer slowly. */
   async #fill(): Promise<void> {
     this.#isFilledAgain = this.#isFilling;
     if (this.#isFilling) return;
     this.#isFilling = true;
     const { source } = this.#options;
-    // Before the look: what ends after it may be tried again.
+    // Read before the look: a task that ends after it may be retried.
     const wasIdle = this.#running.size === 0;
     try {
       this.giveBack(await source.look());
@@ -274,12 +283,14 @@ export class Runner<T extends StartedTask> {
       if (verdict.kind === 'wait') waits.push([verdict.why, needs]);
       return verdict.kind === 'start';
     });
-    // A smaller one may have started instead.
+    // A smaller task may have started instead.
     if (task === undefined && waits[0] !== undefined) this.#sayFewer(...waits[0]);
     return task;
   }
 
-  /** Others use this machine, too: what they take must not hold us up for ever. */
+  /**
+   * Whether the load lets another task start. Others use this machine, too; their load must not hold us up for ever.
+   */
   #mayStartNow(): boolean {
     return this.mayStart && (this.#running.size === 0 || !(this.#isHeld || this.#isTooBusy()));
   }
@@ -301,7 +312,10 @@ export class Runner<T extends StartedTask> {
     return ask();
   }
 
-  /** Once: fewer run than `--jobs` asks for. What tasks use is not known yet while it is learned. */
+  /**
+   * Logs once that fewer tasks run than `--jobs` asks for. While peaks are learned, the use of the tasks is not known
+   * yet.
+   */
   #sayFewer(why: string, needs: TaskNeeds): void {
     const { jobs, machine, log } = this.#options;
     if (this.#hasSaidFewer || jobs === Infinity || (why !== 'cores' && why !== 'memory')) return;
@@ -333,7 +347,7 @@ export class Runner<T extends StartedTask> {
     };
     this.#running.add(one);
     this.#startedMs = [...this.#startedMs.slice(-MOST_STARTS), startedMs];
-    // Told while it was being started.
+    // The stop came while the task was being started.
     if (this.#force !== undefined) launcher.end(this.#force);
     if (this.#isNoticed) launcher.noticed();
     void this.#end(one).catch((error: unknown) => this.#fail(error));
@@ -357,7 +371,7 @@ export class Runner<T extends StartedTask> {
   }
 }
 
-/** Whatever the tasks use, no other may start. */
+/** Limits that do not depend on the memory that tasks use. */
 const NOT_BY_MEMORY: ReadonlySet<string> = new Set(['jobs', 'cores']);
-/** Of the last minutes: more do not start in that time. */
+/** A bound for recent starts: no more tasks start within these minutes. */
 const MOST_STARTS = 1000;

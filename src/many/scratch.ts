@@ -1,7 +1,8 @@
-// The work directories of the tasks, in memory (tmpfs) if there is room. Each is named for its index, `3`; if there is a `3`
-// already, of another submission or kept, it is `3-2`. What is durable is removed; what failed, or is stored nowhere, stays
-// with its log under a name that says so. What a runner that was killed has left is removed by the next one, but for that
-// and what no sidecar has called saved: its lock is free once its last process is gone.
+// The work directories of the tasks, in memory (tmpfs) if there is room. Each is named after its index, `3`; if `3`
+// exists, because of another submission or because it was kept, the name is `3-2`. Directories with only durable files
+// are removed. Those of failed tasks, and those with files that are stored nowhere else, stay with their logs under a
+// name that says so. The next runner removes what a killed runner left, except for directories that no sidecar has
+// marked as saved. A killed runner's lock is free once its last process is gone.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -18,36 +19,38 @@ import { holdPrivateDir, makePrivateFile, openHeldFile, readPrivateFile } from '
 import { emptyDirectory, removeTree } from '../native/remove-tree.ts';
 
 const SHARED_MEMORY = '/dev/shm';
-/** For each task that runs at once: tmpfs takes its memory from them. */
+/** For each task that runs at the same time: tmpfs takes its memory from the tasks. */
 const ROOM_BYTES = 512 * 2 ** 20;
 const PREFIX = 'capture-array.';
 const LOCK = 'lock';
-/** What such a directory holds is nowhere else. */
+/** Suffix of a directory whose files may exist nowhere else. */
 const UNSAVED = '.unsaved-';
-/** For whoever reads that such a directory stays. */
+/** Explains to the user why such a directory stays. */
 export const UNSAVED_HINT =
   'copy what you need out of it, then delete it; in memory (/dev/shm) it takes memory, and is lost with the machine';
-/** What a failed task has left: its directory, and what it wrote. */
+/** Suffix of what a failed task left: its directory and its log. */
 const FAILED = '.failed';
 
-/** Where one start of a task works, and what it wrote. Nothing is there before {@link TaskDir.make}. */
+/** The work directory and log of one start. Nothing exists before {@link TaskDir.make}. */
 export interface TaskDir {
   readonly path: string;
-  /** Of its stdout and stderr. */
+  /** File for stdout and stderr. */
   readonly log: string;
-  /** An empty work directory. */
+  /** Creates an empty work directory. */
   make(): void;
-  /** Nothing of it is needed any more. */
+  /** Removes all of it. */
   remove(): Promise<void>;
-  /** A later try begins with an empty directory. If it is made here, its log begins with what this one wrote. */
+  /** Empties the directory for a later try. If that try runs here, its log continues this one. */
   clear(): Promise<void>;
-  /** A task began there, and nobody has said that all it closed is stored: it may be nowhere else. */
+  /**
+   * A task started there, and no sidecar has confirmed that all closed files are stored. They may exist nowhere else.
+   */
   isUnsaved(): boolean;
-  /** Its sidecar has said that a further attempt would end the same way. */
+  /** The sidecar has reported that another attempt would end the same way. */
   isInVain(): boolean;
-  /** The task has failed: what is there stays, also after the end. Returns the names that it has from now on. */
+  /** Keeps a failed task's files, also after the runner's end. Returns their new names. */
   keep(): readonly string[];
-  /** The same of what is nowhere else, and not for the next try. None: the task has removed it. */
+  /** Keeps files that exist nowhere else, out of the next try's way. Returns no names if the task removed them. */
   setAside(): readonly string[];
 }
 
@@ -55,17 +58,17 @@ export interface Scratch {
   readonly root: string;
   /** `in /dev/shm/capture-array.x (memory, 15.2 GiB free)` */
   readonly words: string;
-  /** Locked as long as anybody has it open: each launcher gets it. */
+  /** Locked as long as any process has it open; each launcher inherits it. */
   readonly lockFd: number;
-  /** For one start of this index: of no other that is there. */
+  /** A directory for one start of this index; it never returns one that exists. */
   dirFor(index: number): TaskDir;
-  /** Removes all but what is kept, which no later runner removes either. */
+  /** Removes everything that is not kept. Later runners do not remove kept files either. */
   close(): Promise<void>;
 }
 
 export interface ScratchNeeds {
   readonly tasksAtOnce: number;
-  /** No other worker tries an index, and none is tried twice at a time: all tries have one log. */
+  /** Only this worker tries the indices, and no index runs twice at a time, so all tries of an index share one log. */
   readonly hasAllTries: boolean;
   readonly availableBytes: number;
   readonly log: Pick<Log, 'warn'>;
@@ -93,21 +96,24 @@ export async function openScratch(
   }
 }
 
-/** Programs must run there: many containers forbid it. */
+/** Programs must be able to run there: many containers mount it noexec. */
 function hasRoom(neededBytes: number, availableBytes: number): boolean {
   try {
     const mount = mountOf(fs.realpathSync(SHARED_MEMORY));
     fs.accessSync(SHARED_MEMORY, fs.constants.W_OK | fs.constants.X_OK);
     const isUsable = mount?.type === 'tmpfs' && !mount.options.includes('noexec');
-    // More than half of the memory that is left would be missed by the tasks.
+    // The tasks would miss more than half of the free memory.
     return isUsable && Math.min(freeBytes(SHARED_MEMORY), availableBytes / 2) >= neededBytes;
   } catch {
     return false;
   }
 }
 
-/** Others may rename it where they can write above it: all that we make, rename and remove below, is below this one. */
-function hold(root: string): Held {
+/**
+ * Opens the scratch directory. Others may rename it if they can write to its parent, so everything below goes through
+ * this descriptor.
+ */
+function hold(root: string): HeldDir {
   const held = holdPrivateDir(root);
   if (fs.readdirSync(held.at).length === 0) return held;
   held.close();
@@ -115,8 +121,8 @@ function hold(root: string): Held {
 }
 
 /**
- * Renamed once it is locked: nobody finds it unlocked. It holds the name of its directory: another one that somebody has
- * renamed is not taken for it.
+ * The lock file is locked first and then renamed into place, so nobody finds it unlocked. It contains the name of its
+ * directory, so a directory that somebody has renamed is not mistaken for it.
  */
 function lock(root: string): number {
   const fd = makePrivateFile(root, 'lock.new');
@@ -126,10 +132,10 @@ function lock(root: string): number {
   return fd;
 }
 
-type Held = ReturnType<typeof holdPrivateDir>;
+type HeldDir = ReturnType<typeof holdPrivateDir>;
 
 interface Opened extends Pick<ScratchNeeds, 'hasAllTries' | 'log'> {
-  readonly held: Held;
+  readonly held: HeldDir;
   readonly lockFd: number;
   readonly inMemory: boolean;
 }
@@ -141,22 +147,24 @@ function scratchIn(root: string, { held, lockFd, hasAllTries, inMemory, log }: O
     lockFd,
     dirFor: (index) => taskDir(root, held, freeName(`${held.at}/${index}`, hasAllTries), hasAllTries),
     close: async () => {
-      await removeRest(held, root, log);
+      await removeRest(held, root, log).catch((error: unknown) =>
+        log.warn(`${showPath(root)} cannot be removed: ${reasonOf(error)}`, { hint: 'remove it by hand' }),
+      );
       held.close();
       fs.closeSync(lockFd);
     },
   };
 }
 
-/** `inside`: by the directory that is held. */
-function taskDir(root: string, held: Held, inside: string, keepsLog: boolean): TaskDir {
+/** `inside` is the path through the open directory. */
+function taskDir(root: string, held: HeldDir, inside: string, keepsLog: boolean): TaskDir {
   const log = `${inside}.log`;
   const shown = (name: string): string => path.join(root, path.basename(name));
   return {
     path: shown(inside),
     log: shown(log),
     make: () => {
-      // Its launcher goes by the name.
+      // The launcher needs the name.
       if (whereabouts({ fd: held.fd, path: root }) !== 'here')
         throw new Error(`${showPath(root)} is not the directory any more that was made there`);
       fs.mkdirSync(inside, { mode: 0o700 });
@@ -176,7 +184,7 @@ function taskDir(root: string, held: Held, inside: string, keepsLog: boolean): T
   };
 }
 
-/** `base`, or `base-2` and so on: no directory has this name or is kept under it, and no log is of another task. */
+/** Returns `base`, or `base-2` and so on: a name that no directory, kept directory or log of another task has. */
 function freeName(base: string, mayHaveLog: boolean): string {
   const ends = ['', FAILED, `${FAILED}.log`, ...(mayHaveLog ? [] : ['.log'])];
   let name = base;
@@ -184,7 +192,7 @@ function freeName(base: string, mayHaveLog: boolean): string {
   return name;
 }
 
-/** The sidecar says so itself, in the directory: its launcher, or we, may have been killed. */
+/** Reads the sidecar's mark in the directory, because the launcher, or this runner, may have been killed. */
 function isUnsaved(workdir: string): boolean {
   const has = (name: string): boolean => fs.existsSync(path.join(workdir, OWN_DIR, name));
   return has(ATTEMPT_FILE) && !has(SAVED_FILE);
@@ -196,7 +204,7 @@ function setAside(dir: string): readonly string[] {
   return moved(dir, `${dir}${UNSAVED}${n}`);
 }
 
-/** A work directory and its log. Returns the new names of those that are there. */
+/** Renames a work directory and its log. Returns the new names of those that exist. */
 function moved(from: string, to: string): readonly string[] {
   return ['', '.log'].flatMap((end) => {
     try {
@@ -209,11 +217,14 @@ function moved(from: string, to: string): readonly string[] {
   });
 }
 
-/** Names say what stays: a runner that is killed tells nobody. The lock goes last: without it none comes back for more. */
-async function removeRest({ at }: Held, root: string, log: Pick<Log, 'warn'>): Promise<void> {
+/**
+ * Names decide what stays, because a killed runner cannot report anything. The lock goes last: without it nobody would
+ * clean up the rest.
+ */
+async function removeRest({ at }: HeldDir, root: string, log: Pick<Log, 'warn'>): Promise<void> {
   let keepsSome = false;
   for await (const { name } of await fs.promises.opendir(at)) {
-    // Whichever of the two comes first, its log goes with it.
+    // The log goes with its directory, whichever of them readdir returns first.
     const [, dir = ''] = /^(\d+(?:-\d+)?)(?:\.log)?$/.exec(name) ?? [];
     const [aside] = dir !== '' && isUnsaved(`${at}/${dir}`) ? setAside(`${at}/${dir}`) : [];
     if (aside !== undefined)
@@ -229,7 +240,7 @@ async function removeRest({ at }: Held, root: string, log: Pick<Log, 'warn'>): P
   if (!keepsSome) removeRoot(root);
 }
 
-/** Only the empty directory that we have made: another one may have its name by now. */
+/** Removes only the empty directory that we created: another one may have its name by now. */
 function removeRoot(root: string): void {
   try {
     fs.rmdirSync(root);
@@ -243,7 +254,7 @@ function freeBytes(dir: string): number {
   return bavail * bsize;
 }
 
-/** Of our user's runners that were killed, and whose tasks have ended since. */
+/** Removes what killed runners of our user left, if their tasks have ended since. */
 async function removeAbandoned(base: string, log: Pick<Log, 'warn'>): Promise<void> {
   for await (const { name } of await fs.promises.opendir(base)) {
     if (!name.startsWith(PREFIX)) continue;
@@ -258,7 +269,7 @@ async function removeAbandoned(base: string, log: Pick<Log, 'warn'>): Promise<vo
         held.close();
       }
     } catch {
-      // Another runner removes it as well; or nobody may.
+      // Another runner is removing it, too, or nobody may remove it.
     }
   }
 }

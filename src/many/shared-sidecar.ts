@@ -1,16 +1,17 @@
-// The sidecar that all tasks of this machine share: started here, and again whenever it dies; the launchers find it by a
-// variable and connect by themselves. Where it cannot be, each task has a sidecar of its own, as without a runner.
+// The sidecar that all tasks of this machine share. It is started here, and again whenever it dies. Launchers find it
+// through a variable and connect by themselves. Where it cannot run, each task has a sidecar of its own, as without a
+// runner.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { noteOwn } from '../launch/own-children.ts';
+import { noteOwnChild } from '../launch/own-children.ts';
 import { type StartedSidecar, startSharedSidecar } from '../launch/sidecar-start.ts';
 import type { Log } from '../log/log.ts';
 import { reasonOf } from '../model/errors.ts';
 import { LONGEST_SOCKET_PATH_BYTES } from '../model/format/control.ts';
 import {
   CLOCK_VARIABLE,
-  type FromShared,
+  type FromSharedSidecar,
   type LifeNumbers,
   NO_NUMBERS,
   numbersOf,
@@ -20,44 +21,45 @@ import { formatMs } from '../model/units.ts';
 import { type BackOff, Changes, pauseAfter } from '../model/waiting.ts';
 import { clockMs, clockOffsetMs } from '../native/clock.ts';
 import { openFilesLimit, sendSignal } from '../native/processes.ts';
+import { removeTree } from '../native/remove-tree.ts';
 
 const RESTART: BackOff = { firstMs: 50, mostMs: 10_000 };
-/** Deaths that are longer ago than this do not make the next pause longer. */
+/** Deaths older than this do not lengthen the next pause. */
 const DEATHS_WITHIN_MS = 10 * 60_000;
-/** A start that takes longer than this does not hold up the tasks: their launchers try for a while. */
+/** A start that takes longer does not hold up the tasks: their launchers retry for a while. */
 const LISTENS_WITHIN_MS = 5000;
-/** One that is asked so often, and has not answered by the second question after it, hangs. */
+/** The sidecar is polled at this interval. It hangs if it has not answered by the second poll after a question. */
 const ASK_EVERY_MS = 30_000;
 const MOST_UNANSWERED = 2;
-/** Without a life it only has to exit. */
+/** Without a launcher it only has to exit. */
 const EXIT_WITHIN_MS = 10_000;
-/** The name under which it is made is longer than its own (sidecar/serve). */
+/** The socket is created under a longer temporary name (sidecar/serve). */
 const NAME = 'sidecar';
 const LONGEST_NAME = `${NAME}.new`;
 
 export interface SharedSidecarOptions {
   /** The module to run. */
   readonly entry: string;
-  /** A directory of ours alone; the socket stands there if its path is short enough. */
+  /** A private directory. The socket is created there if its path is short enough. */
   readonly dir: string;
   readonly env: NodeJS.ProcessEnv;
   readonly tasksAtOnce: number;
-  /** Of the scratch directory: nobody removes that while it is read. */
+  /** Lock of the scratch directory: nobody removes the directory while the sidecar reads it. */
   readonly lockFd: number;
-  /** Of the tasks: it is never before them. */
+  /** Niceness of the tasks: the sidecar never has a higher priority than they. */
   readonly nice: number | undefined;
   readonly log: Log;
-  /** Running children that we started ourselves; kept up to date here. */
+  /** Running children that we started ourselves; this module keeps the set up to date. */
   readonly ownChildren: Set<number>;
-  /** By default 30 s. */
+  /** Default: 30 s. */
   readonly askEveryMs?: number;
 }
 
-/** The sidecar as one task uses it. */
+/** The shared sidecar, from the view of one task. */
 export interface SidecarShare {
-  /** For its launcher: where the sidecar is; empty if there is none. */
+  /** For the launcher: the variable with the sidecar's address; empty if no sidecar runs. */
   env(): NodeJS.ProcessEnv;
-  /** The launcher is gone. */
+  /** The launcher has ended. */
   leave(): void;
 }
 
@@ -68,7 +70,7 @@ export async function openSharedSidecar(options: SharedSidecarOptions): Promise<
   return shared;
 }
 
-/** A directory for our user only (unix(7): the path of a socket has 107 bytes at most). */
+/** A private directory (unix(7): the path of a socket has at most 107 bytes). */
 function socketDir(dir: string): string {
   if (Buffer.byteLength(path.join(dir, LONGEST_NAME)) <= LONGEST_SOCKET_PATH_BYTES) return dir;
   const tmp = path.join(os.tmpdir(), 'capture-XXXXXX', LONGEST_NAME).length;
@@ -87,12 +89,12 @@ export class SharedSidecar {
   #restart: NodeJS.Timeout | undefined;
   #state: 'starting' | 'listening' | 'none' = 'starting';
   #isOver = false;
-  /** Questions since it was heard last. */
+  /** Polls since the last answer. */
   #unanswered = 0;
-  /** Tasks that share it. */
+  /** Number of tasks that share it. */
   #sharing = 0;
   readonly #mostSharing = mostSharing(openFilesLimit());
-  /** Of those that died, and of the one that runs. */
+  /** Totals of the sidecars that died, and of the one that runs. */
   #before: LifeNumbers = NO_NUMBERS;
   #now: LifeNumbers = NO_NUMBERS;
 
@@ -109,16 +111,16 @@ export class SharedSidecar {
     try {
       started = startSharedSidecar(entry, { socket: this.#socket, lockFd, env, tasksAtOnce });
     } catch (error) {
-      return this.#died(reasonOf(error)); // ENOMEM is thrown at once
+      return this.#died(reasonOf(error)); // spawn() throws ENOMEM at once
     }
     this.#running = started;
     const { child } = started;
-    noteOwn(child, ownChildren);
+    noteOwnChild(child, ownChildren);
     const { pid } = child;
     if (pid !== undefined) {
       if (nice !== undefined) lowerTo(nice, pid);
     }
-    child.on('message', (message) => this.#hear(message as FromShared));
+    child.on('message', (message) => this.#hear(message as FromSharedSidecar));
     const asking = this.#askAgain(started);
     void started.gone.then((how) => {
       clearInterval(asking);
@@ -127,7 +129,10 @@ export class SharedSidecar {
     });
   }
 
-  /** Stopped, or waiting for ever, it would stop all tasks: then it is killed, and the next one takes their attempts over. */
+  /**
+   * Polls the sidecar. A stopped or hanging sidecar would block all tasks, so it is killed, and the next one takes over
+   * their attempts.
+   */
   #askAgain({ child }: StartedSidecar): NodeJS.Timeout {
     const { askEveryMs = ASK_EVERY_MS, log } = this.#options;
     this.#unanswered = 0;
@@ -150,7 +155,7 @@ export class SharedSidecar {
     clearTimeout(timer);
   }
 
-  /** For one more task; undefined if as many share it as it has open files for. */
+  /** For one more task. Undefined if its limit of open files allows no more tasks. */
   enter(): SidecarShare | undefined {
     if (this.#sharing >= this.#mostSharing) return undefined;
     this.#sharing += 1;
@@ -162,18 +167,18 @@ export class SharedSidecar {
     return { [SIDECAR_VARIABLE]: this.#socket, [CLOCK_VARIABLE]: String(clockOffsetMs()) };
   }
 
-  /** Of all tasks since the beginning. */
+  /** Totals of all tasks since the start. */
   numbers(): LifeNumbers {
     return numbersOf([this.#before, this.#now]);
   }
 
-  /** Resolves when it does nothing any more for the launcher with this pid, which is gone. */
+  /** Resolves when the sidecar has finished its work for the launcher with this pid, which has ended. */
   async lifeOver(launcher: number): Promise<void> {
     const never = new AbortController().signal;
     while (this.#launchers.has(launcher)) await this.#changes.next(never);
   }
 
-  /** At once, and for good: what is not stored by now is not stored by it. */
+  /** Kills it for good. It stores nothing more. */
   kill(): void {
     this.#isOver = true;
     clearTimeout(this.#restart);
@@ -181,7 +186,7 @@ export class SharedSidecar {
     if (pid !== undefined) sendSignal(pid, 'SIGKILL');
   }
 
-  /** No launcher is left. Resolves when it has ended. */
+  /** Call when no launcher is left. Resolves when the sidecar has ended. */
   async close(): Promise<void> {
     this.#isOver = true;
     clearTimeout(this.#restart);
@@ -192,10 +197,10 @@ export class SharedSidecar {
       await running.gone;
       clearTimeout(late);
     }
-    if (this.#socketDir !== this.#options.dir) fs.rmSync(this.#socketDir, { recursive: true, force: true });
+    if (this.#socketDir !== this.#options.dir) await removeTree(this.#socketDir);
   }
 
-  #hear(message: FromShared): void {
+  #hear(message: FromSharedSidecar): void {
     this.#unanswered = 0;
     switch (message.kind) {
       case 'alive':
@@ -203,7 +208,7 @@ export class SharedSidecar {
       case 'listening':
         this.#state = 'listening';
         break;
-      case 'deaf':
+      case 'listen-failed':
         this.#options.log.warn(`tasks cannot share a sidecar, each has its own: ${message.why}`);
         this.#state = 'none';
         this.#isOver = true;
@@ -221,7 +226,10 @@ export class SharedSidecar {
     this.#changes.notify();
   }
 
-  /** Its launchers know by themselves, and ask the next one; those that are gone have nobody who asks. */
+  /**
+   * Running launchers notice the death themselves, and connect to the next sidecar. For launchers that have ended,
+   * nobody asks again.
+   */
   #died(how: string): void {
     this.#launchers.clear();
     this.#before = { ...this.numbers(), lagMs: 0, waitingFiles: 0 };
@@ -240,28 +248,28 @@ export class SharedSidecar {
   }
 }
 
-/** What it opens itself, and at most for one task: seen were 22, and 20 for each. */
+/** Open files of its own, and the most for each task. Measured: 22, and 20 for each task. */
 const OWN_OPEN_FILES = 64;
 const OPEN_FILES_OF_A_TASK = 32;
 
-/** More tasks than that would take the open files from one another: the others have a sidecar of their own. */
+/** With more tasks the sidecar would run out of open files. The other tasks get a sidecar of their own. */
 export function mostSharing(openFiles: number): number {
   return Math.max(0, Math.floor((openFiles - OWN_OPEN_FILES) / OPEN_FILES_OF_A_TASK));
 }
 
-/** Before it starts threads and the task, which have it from its first thread. */
+/** Called before the process starts threads and the task, so that all inherit the niceness. */
 export function lowerTo(niceness: number, pid: number): void {
   try {
     os.setPriority(pid, niceness);
   } catch {
-    // It has ended.
+    // The process has ended.
   }
 }
 
-/** Variables by which the sidecar finds the store and its places: it has them from us, and not from a launcher. */
+/** Variables by which the sidecar finds the store and its directories. It gets them from us, not from a launcher. */
 const ITS_OWN = /^(AWS_|CAPTURE_|NODE_|SSL_)|^(TMPDIR|HOME)$|_proxy$/i;
 
-/** May a task with these variables of its own share a sidecar with others? */
+/** Whether a task with these variables of its own may share a sidecar with others. */
 export function mayShareSidecar(variables: Readonly<Record<string, string>>): boolean {
   return !Object.keys(variables).some((name) => ITS_OWN.test(name));
 }

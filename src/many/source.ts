@@ -1,5 +1,5 @@
-// The tasks of a worker, for its runner: takes one job at a time, and only of a submission whose tasks could start now; makes
-// what the task needs, and starts its launcher.
+// Supplies a worker's runner with tasks. It takes one job at a time, only from a submission whose tasks could start
+// now, creates what the task needs, and starts its launcher.
 import fs from 'node:fs';
 import type { TaskCommand } from '../cli/job/tasks.ts';
 import type { Log } from '../log/log.ts';
@@ -18,8 +18,8 @@ import type { Scratch } from './scratch.ts';
 import { mayShareSidecar } from './shared-sidecar.ts';
 
 /**
- * The command of a task, and its columns. `dir`: where it starts, and so where `./task` is. Throws if the job is none of this
- * submission.
+ * The command of a task, and its columns. `dir` is the task's current directory, where `./task` is looked up. Throws if
+ * the job does not belong to this submission.
  */
 export type CommandOf = (task: QueuedTask, submission: Submission, dir: string) => TaskCommand;
 
@@ -31,15 +31,15 @@ export interface SourceOptions {
   readonly scratch: Pick<Scratch, 'dirFor' | 'lockFd'>;
   readonly prepared: Pick<Prepared, 'dirOf'>;
   readonly commandOf: CommandOf;
-  /** The same for all tasks; `options`: where each hears of notices. */
+  /** The same for all tasks. `options` say where each task reads notices. */
   readonly launch: Pick<LauncherStart, 'env' | 'nice' | 'entry' | 'options'>;
   readonly start: (launcher: LauncherStart) => Launcher;
-  /** All tasks are known from the beginning: it ends with the last one. */
+  /** All tasks are known from the start, so the source ends with the last one. */
   readonly hasEnd: boolean;
   readonly log: Pick<Log, 'warn'>;
 }
 
-/** When the queue is away, or something is wrong with it. */
+/** Pause after the queue was away, or answered with an error. */
 const PAUSE_MS = 1000;
 
 export class BrokerSource implements TaskSource<SubmittedTask> {
@@ -74,7 +74,7 @@ export class BrokerSource implements TaskSource<SubmittedTask> {
           continue;
         }
         if (fits(needsOf(submission))) return this.#start(submission, job, task.value);
-        // Something has changed while it was on its way: another worker may have room for it.
+        // The runner's state has changed since the job was requested. Another worker may have room for it.
         await leases.end(job, () => job.giveBack());
         return undefined;
       }
@@ -90,14 +90,14 @@ export class BrokerSource implements TaskSource<SubmittedTask> {
     return this.#options.hasEnd && this.#options.board.inTurn().length === 0;
   }
 
-  /** Undefined also if the queue is away, or does not do what was asked; then it is left in peace for a while. */
+  /** Undefined also if the queue is away or answers with an error. The source then pauses for a while. */
   async #ask<T>(act: () => Promise<T>): Promise<T | undefined> {
     if (clockMs() < this.#asksAgainMs) return undefined;
     try {
       return await act();
     } catch (error) {
       this.#asksAgainMs = clockMs() + PAUSE_MS;
-      // That it is away was said already.
+      // BrokerAway was already logged.
       if (!(error instanceof BrokerAway))
         this.#options.log.warn(`the queue does not do what was asked: ${reasonOf(error)}`);
       return undefined;
@@ -121,7 +121,7 @@ export class BrokerSource implements TaskSource<SubmittedTask> {
         options: [
           ...submission.options,
           ...launch.options,
-          // Only the store knows: another worker may have ended it, and the queue not have heard of it.
+          // Only the store knows: another worker may have finished it without the queue's knowledge.
           '--skip-done',
           `--index=${index}`,
           `--workdir=${dir.path}`,
@@ -130,7 +130,7 @@ export class BrokerSource implements TaskSource<SubmittedTask> {
         env: {
           ...launch.env,
           ...env,
-          // As PBS_O_WORKDIR and SLURM_SUBMIT_DIR: the task itself works elsewhere.
+          // Like PBS_O_WORKDIR and SLURM_SUBMIT_DIR: the task itself runs elsewhere.
           CAPTURED_SUBMIT_DIR: submission.cwd,
           ...(preparedDir === undefined ? {} : { CAPTURED_PREPARED_DIR: preparedDir }),
         },
@@ -153,7 +153,7 @@ export function needsOf({ cores, memoryBytes }: Pick<Submission, 'cores' | 'memo
   return { cores, memoryBytes };
 }
 
-/** Without --prepare a task starts where it was submitted: on a shared file system, or not at all. */
+/** Without --prepare a task starts in the directory of its submission. That needs a shared file system. */
 export function readinessOf({ cwd }: Submission): Readiness {
   if (fs.existsSync(cwd)) return { kind: 'ready' };
   return { kind: 'never', why: `the directory where it was submitted, ${cwd}, is not on this machine` };

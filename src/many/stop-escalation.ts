@@ -1,5 +1,5 @@
-// What signals do to a worker and its tasks. The first that ends lets every task checkpoint, a second Ctrl-C does not wait
-// for that, a third one waits for nothing; Ctrl-Z stops all of it.
+// What signals do to a worker and its tasks. The first stop signal lets every task checkpoint. A second Ctrl-C does not
+// wait for the checkpoints, and a third one kills. Ctrl-Z stops all processes.
 import { listenForSignals } from '../launch/signals.ts';
 import { statusOfSignal, type ExitStatus, EXIT } from '../model/exit-status.ts';
 import { asksToEnd, type JobSignal } from '../model/relay.ts';
@@ -7,17 +7,17 @@ import { clockMs } from '../native/clock.ts';
 import { numberOfSignal } from '../native/ended.ts';
 import { sendSignal } from '../native/processes.ts';
 
-/** How a task is stopped: `checkpoint` waits until it has written one, `faster` does not, `kill` waits for nothing. */
+/** How a task is stopped: `checkpoint` waits for a checkpoint, `faster` does not wait, `kill` ends it at once. */
 export const FORCES = ['checkpoint', 'faster', 'kill'] as const;
 export type Force = (typeof FORCES)[number];
 
-/** A wrapper such as npm passes the terminal's signal on a second time. */
+/** A wrapper such as npm passes on the terminal's signal, so it arrives twice. */
 const ONE_SIGNAL_MS = 300;
 
 export interface StopStep {
   readonly force: Force;
   readonly signal: string;
-  /** We end with it if anything is left: stopped by hand is not preempted. */
+  /** Our exit status if any task is left. A stop by hand is not a preemption. */
   readonly status: ExitStatus;
 }
 
@@ -25,22 +25,22 @@ export interface SignalListeners {
   readonly stopped: (step: StopStep) => void;
   /** A signal of --notice-on. */
   readonly noticed: (signal: string) => void;
-  /** For every task as it is. */
+  /** Passed on unchanged to every task. */
   readonly passedOn: (signal: 'SIGTSTP' | 'SIGCONT') => void;
 }
 
 interface SignalOptions {
-  /** By our caller (`nohup`): they stay without effect. */
+  /** Signals that our caller ignores (`nohup`). They stay ignored. */
   readonly ignored: ReadonlySet<string>;
   readonly notices: readonly string[];
 }
 
-/** Signals from the start of the command to its end. */
+/** Handles signals from the start of the command to its end. */
 export interface StopEscalation {
-  /** Aborts at the first one that ends. */
+  /** Aborts on the first stop signal. */
   readonly stopping: AbortSignal;
   last(): StopStep | undefined;
-  /** From now on these hear the signals; the last step, if there was one, at once. */
+  /** From now on the listeners get the signals. If a stop signal came before, they get the latest step at once. */
   listen(listeners: SignalListeners): void;
   close(): void;
 }
@@ -54,7 +54,7 @@ export function openStopEscalation({ ignored, notices }: SignalOptions): StopEsc
   const stop = (signal: JobSignal): void => {
     const nowMs = clockMs();
     const isByHand = signal === 'SIGINT' || signal === 'SIGQUIT';
-    // A scheduler may say SIGTERM as often as it likes: the tasks have until it kills.
+    // A scheduler may repeat SIGTERM: the tasks have time until its SIGKILL.
     if (times > 0 && (!isByHand || nowMs - lastMs < ONE_SIGNAL_MS)) return;
     lastMs = nowMs;
     const force = FORCES[times] ?? 'kill';

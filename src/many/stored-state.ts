@@ -1,10 +1,10 @@
-// Which indices of an array are left to do? Only the store knows: one listing tells.
+// Which indices of an array are left to do. Only the store knows; one listing is enough.
 import { openHeard } from '../array/stored-array.ts';
 import { STALE_AFTER_MS, stateOf } from '../array/state.ts';
 import { survey } from '../array/survey.ts';
 import type { Log } from '../log/log.ts';
 import type { StoreSettings } from '../model/format/settings.ts';
-import { arrayOf, type IndexSet, numberOfIndex } from '../model/index-set.ts';
+import { indexArray, type IndexSet, numberOfIndex } from '../model/index-set.ts';
 import { clockMs } from '../native/clock.ts';
 
 export interface StoredArray {
@@ -13,12 +13,12 @@ export interface StoredArray {
   readonly indices: IndexSet;
 }
 
-/** What the store says of the indices of an array. */
+/** The state of an array's indices in the store. */
 export interface StoredState {
   readonly done: number;
-  /** All others, ascending. */
+  /** All other indices, ascending. */
   readonly left: Uint32Array;
-  /** Those of `left` that are at work in some attempt, by its signs of life. */
+  /** Indices of `left` that some attempt is working on, judged by its heartbeats. */
   readonly alive: ReadonlySet<number>;
 }
 
@@ -33,7 +33,7 @@ export async function storedState(
     const states = new Map(
       rows.map((row) => [numberOfIndex(row.index), stateOf(row, nowMs, STALE_AFTER_MS)] as const),
     );
-    const all = arrayOf(indices);
+    const all = indexArray(indices);
     const alive = new Set<number>();
     let size = 0;
     for (const index of all) {

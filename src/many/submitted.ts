@@ -1,4 +1,4 @@
-// What an array is to a worker, whether its tasks wait in memory or in a queue.
+// An array as a worker sees it, both for tasks in memory and for tasks in a queue.
 import type { Tasks } from '../cli/job/tasks.ts';
 import type { Settings } from '../model/format/settings.ts';
 import type { TaskNeeds } from '../model/many/admission.ts';
@@ -9,9 +9,9 @@ import { clockMs } from '../native/clock.ts';
 export interface GivenArray {
   readonly tasks: Tasks;
   readonly taskName: string;
-  /** Of each run. */
+  /** The settings of each run. */
   readonly settings: Settings;
-  /** Of each run, as words: all but its store's and its name's. */
+  /** The options of each run as words, without those for its store and its name. */
   readonly options: readonly string[];
   readonly needs: TaskNeeds;
   readonly retries: number;
@@ -19,7 +19,7 @@ export interface GivenArray {
   readonly cwd: string;
 }
 
-/** Without a name: nobody else is there. */
+/** The submission has no name, because there is no other one. */
 export function submissionOf(array: GivenArray, size: number): Submission {
   const { tasks, taskName, settings, options, needs, retries, halt, cwd } = array;
   const { endRules, preemptedStatus, identity, to } = settings;

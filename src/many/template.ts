@@ -1,11 +1,11 @@
-// `capture template`: a commented job file, or the job script of a scheduler, to begin with. The texts are examples of the
-// project, which tests run; the build puts them in.
+// `capture template`: prints a commented job file, or a scheduler's job script, to start from. The texts are examples
+// of the project that tests run; the build embeds them.
 import type { Command } from '../cli/command.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { nearestWord } from '../model/nearest.ts';
 import { showPath } from '../model/path.ts';
 
-/** By name what it is for. */
+/** Keys are the names of the templates. */
 export const TEMPLATES = {
   array: 'a job file: all tasks on this machine (capture array), or one of them (capture run)',
   queue: 'a job file for several machines (capture submit)',
@@ -39,15 +39,16 @@ export const templateCommand: Command<string> = {
     return undefined;
   },
   act: async (name, { out, env }) => {
-    await out.write(textOf(JOB_TEMPLATES[name] ?? '', env));
+    const texts = JSON.parse(JOB_TEMPLATES) as Readonly<Record<string, string>>;
+    await out.write(textOf(texts[name] ?? '', env));
     return EXIT.ok;
   },
 };
 
-/** Who stands in a template until somebody asks for it. */
+/** The placeholder for the user's name. */
 const SOMEBODY = 'your-name';
 
-/** For who asks for it: a namespace may be called so. */
+/** The template's text, with the user's name in place of the placeholder. It may become a namespace. */
 export function textOf(template: string, { USER = '' }: NodeJS.ProcessEnv): string {
   return template.replaceAll(SOMEBODY, /^[A-Za-z0-9][\w.-]{0,30}$/.test(USER) ? USER : SOMEBODY);
 }

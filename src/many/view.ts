@@ -1,5 +1,5 @@
-// What a person sees while a worker runs: on a terminal the numbers and the tasks, drawn again and again below the messages;
-// in a log one line a minute.
+// What a user sees while a worker runs. On a terminal: the counts and the tasks, redrawn below the messages. In a log:
+// one line a minute.
 import { createLogUpdate } from 'log-update';
 import { type Column, fitted, numberText, tableLines } from '../array/columns.ts';
 import type { Log } from '../log/log.ts';
@@ -13,26 +13,26 @@ import type { OutcomeCounts } from './outcomes.ts';
 const DRAWN_EVERY_MS = 500;
 const TOLD_EVERY_MS = 60_000;
 const BAR_WIDTH = 30;
-/** Where the terminal does not say how large it is. */
+/** Used if the terminal does not report its size. */
 const SIZE: Size = { rows: 24, columns: 80 };
 
-/** Behind what names a task. */
+/** Columns after the task's name. */
 const COLUMNS: readonly Column[] = [
   { title: 'for', align: 'right' },
   { title: 'memory', align: 'right' },
   { title: '', align: 'left' },
 ];
 
-/** How far a worker is. */
+/** The progress of a worker. */
 export interface Progress {
-  /** Of this run. */
+  /** Counts of this run. */
   readonly counts: OutcomeCounts;
   /** Undefined for a queue, which has no end. */
   readonly array: ArrayProgress | undefined;
   readonly running: readonly ShownTask[];
-  /** Of the tasks that were done; undefined: none was. */
+  /** Median duration of the tasks that are done; undefined if none is. */
   readonly medianMs: number | undefined;
-  /** Of all tasks together. */
+  /** Totals of all tasks. */
   readonly numbers: LifeNumbers;
 }
 
@@ -42,7 +42,7 @@ export interface ShownTask extends RunningTask {
 
 export interface ArrayProgress {
   readonly size: number;
-  /** Before this run. */
+  /** Done before this run. */
   readonly doneAlready: number;
   readonly waiting: number;
 }
@@ -53,7 +53,7 @@ export interface Size {
 }
 
 export interface View {
-  /** To be used while the view is open: a message stands above what is drawn. */
+  /** The log to use while the view is open: it prints messages above the drawn lines. */
   readonly log: Log;
   close(): void;
 }
@@ -105,13 +105,13 @@ function restTexts({ counts, array, running }: Progress): readonly string[] {
     [array?.waiting ?? 0, 'waiting'],
     [failed, 'failed'],
     [fenced, 'in other attempts'],
-    // Those of an array wait here.
+    // Given-back tasks of an array wait here, so they are counted as waiting.
     [array === undefined ? givenBack : 0, 'given back'],
   ] as const;
   return numbers.flatMap(([number, what]) => (number > 0 ? `${numberText(number)} ${what}` : []));
 }
 
-/** `4 min 20 s left`, or nothing. */
+/** `4 min 20 s left`, or an empty list. */
 function leftText({ array, running, medianMs }: Progress): readonly string[] {
   if (array === undefined || array.waiting + running.length === 0) return [];
   const nowMs = clockMs();
@@ -124,7 +124,7 @@ function leftText({ array, running, medianMs }: Progress): readonly string[] {
   return left === undefined ? [] : [`${formatMs(left)} left`];
 }
 
-/** `2.1 GiB stored, behind by 300 ms`, or nothing. */
+/** `2.1 GiB stored, behind by 300 ms`, or an empty list. */
 function storedText({ storedBytes, lagMs }: LifeNumbers): readonly string[] {
   const stored = storedBytes > 0 ? [`${formatBytes(storedBytes)} stored`] : [];
   const behind = lagMs > 0 ? [`behind by ${formatMs(lagMs)}`] : [];
@@ -133,8 +133,8 @@ function storedText({ storedBytes, lagMs }: LifeNumbers): readonly string[] {
 }
 
 /**
- * What fits the terminal: what has scrolled away cannot be drawn over. The lines are short in a wide one, too: if it
- * becomes narrower, long ones break, and nobody knows how many there are then.
+ * The lines that fit the terminal, because lines that have scrolled away cannot be redrawn. Lines stay short on a wide
+ * terminal, too: if it becomes narrower, long lines wrap, and their number is no longer known.
  */
 export function drawnLines(progress: Progress, { rows, columns }: Size): readonly string[] {
   const rest = restTexts(progress);
@@ -174,7 +174,7 @@ function taskLines(tasks: readonly ShownTask[], title: string): readonly string[
 }
 
 function sizeOf({ rows, columns }: NodeJS.WriteStream): Partial<Size> {
-  // Zero is what a terminal says that does not know.
+  // A terminal that does not know its size reports zero.
   return { ...(rows > 0 ? { rows } : {}), ...(columns > 0 ? { columns } : {}) };
 }
 

@@ -1,11 +1,11 @@
-// A worker at work: everything that it holds is opened here, and closed in the opposite order. `capture array` is one on a
+// A running worker. Everything it uses is opened here, and closed in reverse order. `capture array` is a worker on a
 // broker in memory, `capture worker` one on a queue.
 import os from 'node:os';
 import { adoptOrphans } from '../launch/leftovers.ts';
 import type { Log } from '../log/log.ts';
 import type { NoticeSettings } from '../model/format/settings.ts';
 import { type TaskNeeds, whyNever } from '../model/many/admission.ts';
-import { Owned } from '../model/owned.ts';
+import { CloseStack } from '../model/close-stack.ts';
 import { formatBytes, plural } from '../model/units.ts';
 import { Board, type Readiness } from './board.ts';
 import type { WorkerBroker } from './broker.ts';
@@ -40,19 +40,19 @@ export interface WorkOptions {
   readonly notices: NoticeSettings;
   readonly capabilities: readonly string[];
   readonly machine: ThisMachine;
-  /** At most. */
+  /** An upper limit. */
   readonly tasksAtOnce: number;
   readonly commandOf: CommandOf;
-  /** For all that it starts. */
+  /** The environment of all child processes. */
   readonly env: NodeJS.ProcessEnv;
-  /** How far the array is, whose end is the worker's; undefined for a queue. */
+  /** The array's progress. Undefined for a queue. */
   readonly array: (() => ArrayProgress) | undefined;
   readonly stops: StopEscalation;
   readonly tools: RunnerTools;
 }
 
 export interface Worker {
-  /** What it says stands above the view. */
+  /** Prints messages above the view. */
   readonly log: Log;
   readonly scratch: Scratch;
   readonly board: Board;
@@ -61,17 +61,17 @@ export interface Worker {
   readonly prepared: Prepared;
   /** Running children that we started ourselves. */
   readonly ownChildren: Set<number>;
-  /** Until it is told to end, or nothing is left. Then all is stored and told, and the view is closed. */
+  /** Runs until a stop, or until nothing is left. Then it finishes storing, updates the queue, and closes the view. */
   run(): Promise<void>;
   progress(): Progress;
 }
 
-/** The queue is told how the last tasks ended, if it is there within this time. */
+/** How long to wait for the queue to take the ends of the last tasks. */
 const SETTLE_MS = 10_000;
 
-/** Runs `act` with all of it, and closes it after that, however it ended. */
+/** Opens a worker, calls `act` with it, and always closes it. */
 export async function withWorker<T>(options: WorkOptions, act: (worker: Worker) => Promise<T>): Promise<T> {
-  const owned = new Owned();
+  const owned = new CloseStack();
   try {
     const base = await openBase(options, owned);
     const tasks = openTasks(options, base, owned);
@@ -81,7 +81,7 @@ export async function withWorker<T>(options: WorkOptions, act: (worker: Worker) 
   }
 }
 
-/** What a worker has, whatever its tasks are. */
+/** The parts of a worker that do not depend on its tasks. */
 interface Base extends Pick<Worker, 'log' | 'scratch' | 'ownChildren'> {
   readonly joblog: JoblogFile | undefined;
   readonly view: View;
@@ -89,7 +89,7 @@ interface Base extends Pick<Worker, 'log' | 'scratch' | 'ownChildren'> {
   readonly sidecar: SharedSidecar;
 }
 
-async function openBase(options: WorkOptions, owned: Owned): Promise<Base> {
+async function openBase(options: WorkOptions, owned: CloseStack): Promise<Base> {
   const { use, machine, tasksAtOnce, env, array, tools } = options;
   const joblog =
     use.joblog === undefined
@@ -99,7 +99,7 @@ async function openBase(options: WorkOptions, owned: Owned): Promise<Base> {
   const needs = { tasksAtOnce, hasAllTries: array !== undefined, availableBytes, log: tools.log };
   const scratch = owned.add(await openScratch(use.scratch, needs), (one) => one.close());
   const ownChildren = new Set<number>();
-  // What a killed launcher leaves comes to us, also where we are process 1 of a container.
+  // Orphans of a killed launcher are reparented to us, also if we are process 1 of a container.
   owned.add(adoptOrphans(ownChildren), (orphans) => orphans.close());
   let shown: (() => Progress) | undefined;
   const view = owned.add(
@@ -113,18 +113,18 @@ async function openBase(options: WorkOptions, owned: Owned): Promise<Base> {
   return { joblog, scratch, ownChildren, view, show: (progress) => (shown = progress), log, sidecar };
 }
 
-/** What starts them, and hears how they ended. */
+/** Opens what starts the tasks and handles their ends. */
 function openTasks(
   options: WorkOptions,
   { joblog, scratch, ownChildren, show, log, sidecar }: Base,
-  owned: Owned,
+  owned: CloseStack,
 ): Pick<Worker, 'board' | 'leases' | 'runner' | 'prepared' | 'progress'> {
   const { broker, use, machine, env, array, tools } = options;
   const changed = (): void => runner.wake();
   const mayBegin = (): boolean => runner.mayStart;
   const prepare = { root: scratch.root, env, log, ownChildren, changed, mayBegin };
   const prepared = owned.add(openPrepared(prepare), (one) => one.close());
-  // An array starts where it was called. If that is removed, each task fails and says so.
+  // An array starts in its current directory. If that is removed, each task fails with its own error.
   const readiness = array === undefined ? readinessOf : (): Readiness => ({ kind: 'ready' });
   const board = new Board({
     broker,
@@ -187,7 +187,7 @@ async function run(
     notice.close();
   }
   await leases.settled(AbortSignal.timeout(SETTLE_MS));
-  // It says last what was stored in all.
+  // The last thing that it reports is the total stored.
   await sidecar.close();
   view.close();
 }
@@ -198,7 +198,7 @@ const STOP_TEXTS: Readonly<Record<Force, string>> = {
   kill: 'all is killed: what was stored stays',
 };
 
-/** By what is known before the first has run. */
+/** An upper bound, from what is known before the first task has run. */
 export function atOnceAtMost(jobs: number, { cores, memoryBytes }: TaskNeeds, machine: ThisMachine): number {
   const byMemory = memoryBytes === undefined ? Infinity : Math.floor(machine.memoryBytes / memoryBytes);
   return Math.max(1, Math.min(jobs, Math.floor(machine.cores / cores), byMemory));

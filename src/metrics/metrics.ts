@@ -1,19 +1,24 @@
-// Live numbers of a run in Prometheus' text format: on a port, or in a file that is written whole. A file of its own in
-// dist/, loaded only by a run that was asked for numbers. It reads them and changes nothing.
+// Live numbers of a run in Prometheus' text format: on a port, or in a file. A separate file in dist/, loaded only if
+// a run was asked for numbers. It reads them and changes nothing.
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import fs from 'node:fs/promises';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
 import { Counter, Gauge, Registry } from 'prom-client';
 import type { MetricsPlace } from '../model/format/settings.ts';
-import { openFile } from './file.ts';
-import { listen } from './listen.ts';
+import { encodePath, showPath } from '../model/path.ts';
 import type { LiveNumbers, Metrics, Pushed } from './numbers.ts';
 
 export interface MetricsOptions {
   readonly place: MetricsPlace;
-  /** On each line: task, index, attempt. */
+  /** Labels of each line: task, index, attempt. */
   readonly labels: Readonly<Record<string, string>>;
   readonly numbers: () => LiveNumbers;
 }
 
-/** Rejects if nobody can listen there, or the file cannot be written. */
+/** Rejects if the address cannot be used, or the file cannot be written. */
 export async function openMetrics({ place, labels, numbers }: MetricsOptions): Promise<Metrics> {
   const registry = new Registry();
   registry.setDefaultLabels(labels);
@@ -26,16 +31,92 @@ export async function openMetrics({ place, labels, numbers }: MetricsOptions): P
   return place.kind === 'listen' ? listen(place, text, registry.contentType) : openFile(place.path, text);
 }
 
+/** Concurrent connections; a scraper has one. */
+const MOST_CONNECTIONS = 16;
+/** A request has no body and arrives at once. */
+const REQUEST_WITHIN_MS = 5000;
+
+/**
+ * Serves the numbers at GET /metrics to everybody who can reach the address. Only the path of a request is used. Rejects
+ * if the address cannot be used: it is taken, or not of this machine.
+ */
+async function listen(
+  { host, port }: Extract<MetricsPlace, { kind: 'listen' }>,
+  text: () => Promise<string>,
+  contentType: string,
+): Promise<Metrics> {
+  const limits = { requestTimeout: REQUEST_WITHIN_MS, headersTimeout: REQUEST_WITHIN_MS };
+  const server = http.createServer(limits, (request, response) => {
+    const { url = '', method = '' } = request;
+    const asked = url.replace(/\?.*/, '');
+    if (asked !== '/metrics') return void response.writeHead(404).end('look at /metrics\n');
+    if (method !== 'GET' && method !== 'HEAD') return void response.writeHead(405, { allow: 'GET' }).end();
+    text().then(
+      (body) => response.writeHead(200, { 'content-type': contentType }).end(body),
+      () => response.writeHead(500).end(),
+    );
+  });
+  server.maxConnections = MOST_CONNECTIONS;
+  server.listen(port, host);
+  await once(server, 'listening');
+  // The server does not keep the process alive.
+  server.unref();
+  const { address, port: bound, family } = server.address() as AddressInfo;
+  const shown = family === 'IPv6' ? `[${address}]` : address;
+  return {
+    where: `http://${shown}:${bound}/metrics`,
+    look: async () => undefined,
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+/**
+ * Writes the numbers into a file, for instance for the textfile collector of Prometheus' node exporter. It writes the
+ * whole file and renames it, so nobody reads half of it. Rejects if the file cannot be written.
+ */
+async function openFile(file: string, text: () => Promise<string>): Promise<Metrics> {
+  // A name that a collector of *.prom ignores.
+  const temporary = path.join(path.dirname(file), `.${path.basename(file)}.${randomUUID()}.tmp`);
+  const write = async (): Promise<void> => {
+    try {
+      // Exclusive create: it never writes through a file or link of somebody else.
+      await fs.writeFile(encodePath(temporary), await text(), { flag: 'wx' });
+      await fs.rename(encodePath(temporary), encodePath(file));
+    } catch (error) {
+      await fs.rm(encodePath(temporary), { force: true }).catch(() => undefined);
+      throw error;
+    }
+  };
+  await write();
+  let last = Promise.resolve();
+  return {
+    where: showPath(file),
+    look: () => {
+      // One after the other, even if the disk is slower than the interval.
+      last = last.catch(() => undefined).then(write);
+      return last;
+    },
+    close: async () => {
+      await last.catch(() => undefined);
+      // A file that cannot be removed stays, and never ends the run.
+      await fs.rm(encodePath(file), { force: true }).catch(() => undefined);
+    },
+  };
+}
+
 interface Row {
   readonly name: string;
   readonly help: string;
-  /** Undefined: not known; then it has no line. */
+  /** Undefined: unknown, so the line is left out. */
   readonly value: (live: LiveNumbers) => number | undefined;
 }
 
 const seconds = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : ms / 1000);
 
-/** Named as Prometheus names things: seconds, bytes, and `_total` for what only grows. docs/metrics.md lists them. */
+/** Named by Prometheus' conventions: seconds, bytes, and `_total` for counters. docs/metrics.md lists them. */
 const GAUGES: readonly Row[] = [
   row('lag_seconds', 'Age of the oldest closed content that is not stored', (live) => seconds(live.lagMs)),
   row('waiting_files', 'Closed files that are not stored', (live) => live.waitingFiles),
@@ -60,7 +141,7 @@ const COUNTERS: readonly Row[] = [
   row('own_cpu_seconds_total', 'CPU time of capture itself', ({ used }) => used.capture.cpuS),
 ];
 
-/** By role. */
+/** One line for each role. */
 const PUSHED: readonly { readonly name: string; readonly help: string; readonly field: keyof Pushed }[] = [
   { name: 'stored_files_total', help: 'Files stored, each time that one was', field: 'files' },
   { name: 'stored_bytes_total', help: 'Bytes stored, before compression', field: 'bytes' },

@@ -1,24 +1,24 @@
-// What live numbers are made of, and what shows them.
+// The live numbers, and the interface of their outputs.
 import type { Sample } from '../model/format/resource-series.ts';
 import type { Resources } from '../model/format/resources.ts';
 
-/** What a run could say at any moment. */
+/** A run's numbers at any moment. */
 export interface LiveNumbers {
-  /** Of the oldest closed content that is not stored; 0 if there is none. */
+  /** Age of the oldest closed content that is not stored; 0 if there is none. */
   readonly lagMs: number;
-  /** Closed and not stored. */
+  /** Files that are closed and not stored. */
   readonly waitingFiles: number;
   readonly waitingBytes: number;
   /** Pushes so far, by role. */
   readonly pushed: Readonly<Record<'result' | 'checkpoint', Pushed>>;
   readonly checkpoints: number;
-  /** Of the newest set of this attempt. */
+  /** Time of the newest set of this attempt. */
   readonly newestCheckpointAtMs: number | undefined;
-  /** The store does not answer. */
+  /** True while the store does not answer. */
   readonly outage: boolean;
   /** Totals and peaks. */
   readonly used: Pick<Resources, 'task' | 'capture' | 'job'>;
-  /** At the last look. */
+  /** From the last sample. */
   readonly now: Sample;
 }
 
@@ -31,7 +31,7 @@ export interface Pushed {
 export interface Metrics {
   /** For the log: `http://127.0.0.1:9464/metrics`, or the file. */
   readonly where: string;
-  /** There are new numbers: writes the file. Rejects if it cannot. */
+  /** Updates the file with new numbers. Rejects if it cannot. */
   look(): Promise<void>;
   /** Removes the file. */
   close(): Promise<void>;

@@ -1,44 +1,44 @@
-// Which level of zstd brings a file to the store soonest (--compression zstd:auto), from how each level did on the start
-// of the file and from the rate of the link. Knows no file and no clock.
+// Picks the zstd level that gets a file to the store soonest (--compression zstd:auto). It judges by the speed and
+// ratio of each level on the start of the file, and by the rate of the link. It reads no file and no clock.
 
-/** How one level did on a sample. */
-export interface TriedLevel {
+/** The result of compressing a sample with one level. */
+export interface MeasuredLevel {
   readonly level: number;
-  /** Of the file, compressed in a second on one core. */
+  /** Input bytes that one core compresses in a second. */
   readonly bytesPerS: number;
-  /** Compressed size by size. */
+  /** Compressed size divided by original size. */
   readonly ratio: number;
 }
 
-/** Where nothing is known. */
+/** The level before anything was measured. */
 export const LEAST_LEVEL = 1;
-/** Those above made nothing smaller that was worth their time (docs/performance.md). */
+/** Levels above 3 never saved enough bytes to be worth their time (docs/performance.md). */
 export const HIGHER_LEVELS: readonly number[] = [2, 3];
 
-/** So many times faster must another level be, and so many times smaller what it makes: each costs CPU. */
+/** A level must be this many times faster, or its output this many times smaller, to be preferred: each costs CPU. */
 const WORTH_GAIN = 1.2;
 
-/** Bytes of the file that are stored in a second: compressing and sending overlap, and the slower one decides. */
-export function storedBytesPerS({ bytesPerS, ratio }: TriedLevel, linkBytesPerS: number): number {
+/** Bytes of the file that reach the store in a second. Compressing and sending overlap, so the slower one decides. */
+export function storedBytesPerS({ bytesPerS, ratio }: MeasuredLevel, linkBytesPerS: number): number {
   return Math.min(bytesPerS, linkBytesPerS / ratio);
 }
 
-/** Would the file be stored sooner if less had to be sent? */
-export function waitsForLink(tried: TriedLevel, linkBytesPerS: number): boolean {
+/** True if the link is the bottleneck: sending less would store the file sooner. */
+export function isLinkBound(tried: MeasuredLevel, linkBytesPerS: number): boolean {
   return linkBytesPerS / tried.ratio < tried.bytesPerS;
 }
 
 /**
- * The level that stores the file soonest; `least` unless another one gains enough. Never one that stores more over a
- * slower link: what makes the file hardly smaller does not count, however fast a noisy measurement says that it was.
+ * The level that stores the file soonest; `least` unless another one gains enough. It never picks a level that sends
+ * more than `least` over a slower link: a speed gain without a smaller output is measurement noise.
  */
 export function bestLevel(
-  least: TriedLevel,
-  others: readonly TriedLevel[],
+  least: MeasuredLevel,
+  others: readonly MeasuredLevel[],
   linkBytesPerS: number,
-): TriedLevel {
-  const rateOf = (tried: TriedLevel): number => storedBytesPerS(tried, linkBytesPerS);
-  let best: TriedLevel | undefined;
+): MeasuredLevel {
+  const rateOf = (tried: MeasuredLevel): number => storedBytesPerS(tried, linkBytesPerS);
+  let best: MeasuredLevel | undefined;
   for (const other of others) {
     if (other.ratio * WORTH_GAIN > least.ratio) continue;
     if (best === undefined || rateOf(other) > rateOf(best)) best = other;

@@ -1,16 +1,16 @@
-// What went wrong, as a user can read it. An error carries what the exit status and the message on the terminal need:
-// everything below the edge throws it, and only the edge prints it. A mistake is one thing wrong with a command line.
+// Errors as a user reads them. An error carries its exit status and its message for the terminal. Everything below the
+// edge throws it, and only the edge prints it. A mistake is one thing wrong with a command line.
 import { EXIT, type ExitStatus } from './exit-status.ts';
 
 /**
- * A failure that a user can read: `message` says what failed, on what and why; `hint` says what to do. `status` is
- * the exit status of capture if nothing handles the error.
+ * A failure that a user can read. `message` says what failed, on what and why; `hint` says what to do. `status` is the
+ * exit status of capture if nothing handles the error.
  */
 export class CaptureError extends Error {
   readonly status: ExitStatus;
   readonly hint: string | undefined;
 
-  /** By its fields: each file of the program has a class of its own (build.mjs). */
+  /** Compares fields, because each file of the program has its own copy of this class (build.mjs). */
   static override [Symbol.hasInstance](value: unknown): boolean {
     return value instanceof Error && 'status' in value && 'hint' in value;
   }
@@ -29,7 +29,7 @@ export interface Failure {
   readonly hint: string | undefined;
 }
 
-/** What the user reads of anything thrown: what is none of our own errors is a bug. */
+/** The text for the user of anything thrown. An error that is not ours is a bug. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof CaptureError) {
     const { status, message, hint } = error;
@@ -50,9 +50,14 @@ export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
+/** A server was too slow: as the system says it of a connection, ETIMEDOUT (connect(2)). */
+export function timedOut(message: string): Error & { readonly code: 'ETIMEDOUT' } {
+  return Object.assign(new Error(message), { code: 'ETIMEDOUT' as const });
+}
+
 /**
- * One thing that is wrong with what the user asked for. Plain data: mistakes are collected and shown together, so that
- * nobody has to correct a command line one error at a time.
+ * One thing that is wrong with what the user asked for. Plain data: capture collects mistakes and shows them together,
+ * so nobody corrects a command line one error at a time.
  */
 export interface Mistake {
   /** What is wrong, and why: one line. */
@@ -61,7 +66,7 @@ export interface Mistake {
   readonly hint: string;
 }
 
-/** Tells a mistake from the value that was hoped for. */
+/** Tells a mistake from a parsed value. */
 export function isMistake(value: unknown): value is Mistake {
   return typeof value === 'object' && value !== null && 'message' in value && 'hint' in value;
 }

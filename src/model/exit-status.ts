@@ -1,5 +1,5 @@
-// Every exit status that capture itself can end with; any other is the task's own. The numbers follow sysexits.h
-// where it has a name for the case.
+// Every exit status that capture itself can end with; any other is the task's own. The numbers follow sysexits.h where
+// it has a name for the case.
 
 export const EXIT = {
   ok: 0,
@@ -15,7 +15,7 @@ export const EXIT = {
   notStored: 74,
   /** Preempted: run me again. */
   preempted: 75,
-  /** Another attempt has taken this index over: do not run me again. */
+  /** Another attempt has taken over this index: do not run me again. */
   fenced: 76,
   notExecutable: 126,
   notFound: 127,
@@ -28,7 +28,9 @@ export function statusOfSignal(signalNumber: number): ExitStatus {
   return 128 + signalNumber;
 }
 
-/** The signal that a status may stand for, as a shell has it; undefined for one that a program chooses itself. */
+/**
+ * The signal that a status may stand for, by the shell's rule (128+N); undefined for a status of the program's own.
+ */
 export function signalOfStatus(status: ExitStatus): number | undefined {
   return status > 128 && status <= statusOfSignal(64) ? status - 128 : undefined;
 }

@@ -1,10 +1,10 @@
-// A set that only grows and whose older states stay as they were, at the cost of one addition. Pure functions return
-// one with very many members each time that something is closed.
+// A set that only grows. Adding a member costs one addition and leaves older states as they were. Pure functions
+// return such sets, with very many members, after each close.
 
 export interface GrowingSet<T> extends Iterable<T> {
   readonly size: number;
   has(value: T): boolean;
-  /** The set with this member as well; this one does not change. */
+  /** Returns the set with this member added; this set does not change. */
   with(value: T): GrowingSet<T>;
 }
 
@@ -14,7 +14,7 @@ export function growingSet<T>(values: Iterable<T> = []): GrowingSet<T> {
   return stateOf(places, places.size);
 }
 
-/** The first `size` members. All states share the places, until an older one grows in another way. */
+/** The first `size` members. All states share one map, until an older state grows in another way. */
 function stateOf<T>(places: Map<T, number>, size: number): GrowingSet<T> {
   const has = (value: T): boolean => (places.get(value) ?? Infinity) < size;
   return {

@@ -2,7 +2,7 @@
 // array may have millions. Pure.
 import type { Mistake } from './errors.ts';
 
-/** From `first` to `last`, both in it, in steps of `step`. */
+/** From `first` to `last`, both included, in steps of `step`. */
 export interface IndexRange {
   readonly first: number;
   readonly last: number;
@@ -14,17 +14,17 @@ export interface IndexSet {
   readonly ranges: readonly IndexRange[];
 }
 
-/** Every engine counts with fewer. */
+/** No engine allows a larger index. */
 const LARGEST = 2 ** 31 - 1;
-/** What to say of a text that is no set, and what to write. */
+/** The message for a text that is not a set, and what to write instead. */
 export const NO_INDEX_SET = {
   is: `not a set of indices (0 to ${LARGEST}, each range upwards)`,
   example: '0-99 or 3,17-19,40-60:2',
 } as const;
 
 /**
- * The indices of `3,17-19,40-60:2`. What Slurm has behind a `%`, how many may run at once, says nothing of the set and is
- * ignored. Undefined if it is no such text.
+ * The indices of `3,17-19,40-60:2`. Slurm's `%` suffix (how many may run at once) says nothing about the set and is
+ * ignored. Undefined if the text is not a set.
  */
 export function parseIndexSet(text: string): IndexSet | undefined {
   const ranges: IndexRange[] = [];
@@ -60,25 +60,25 @@ export function* indicesOf({ ranges }: IndexSet): Generator<number> {
   }
 }
 
-/** How many there are at most: what several ranges have in common is counted for each. */
-function mostOf({ ranges }: IndexSet): number {
+/** The most indices that the set can have: an index in several ranges counts once for each range. */
+function mostIndices({ ranges }: IndexSet): number {
   return ranges.reduce((sum, { first, last, step }) => sum + Math.floor((last - first) / step) + 1, 0);
 }
 
-/** The same as {@link indicesOf}, 4 bytes each. */
-export function arrayOf(set: IndexSet): Uint32Array {
-  const all = new Uint32Array(mostOf(set));
+/** The same as {@link indicesOf}, as an array of 4 bytes for each index. */
+export function indexArray(set: IndexSet): Uint32Array {
+  const all = new Uint32Array(mostIndices(set));
   let size = 0;
   for (const index of indicesOf(set)) all[size++] = index;
   return all.subarray(0, size);
 }
 
-/** More than a machine ends in a year; those that wait take 40 MB. */
+/** More than a machine can run in a year. This many waiting indices take 40 MB. */
 const MOST_INDICES = 10_000_000;
 
-/** What keeps these from being run; a set of indices itself may have billions. */
-export function tooMany(set: IndexSet): Mistake | undefined {
-  const count = mostOf(set);
+/** The reason why this many indices cannot be run, if there is one. A set itself may have billions. */
+export function tooManyIndices(set: IndexSet): Mistake | undefined {
+  const count = mostIndices(set);
   if (count <= MOST_INDICES) return undefined;
   return {
     message: `${count} indices are more than one array can have here: ${MOST_INDICES} at most`,
@@ -86,7 +86,7 @@ export function tooMany(set: IndexSet): Mistake | undefined {
   };
 }
 
-/** The number that an index's text stands for; undefined for `a7` and `007`, which no engine counts so. */
+/** The number that an index's text stands for; undefined for `a7` and `007`, which no engine uses. */
 export function numberOfIndex(index: string): number | undefined {
   return /^(0|[1-9]\d{0,9})$/.test(index) ? Number(index) : undefined;
 }
@@ -100,7 +100,10 @@ export function compareIndices(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The ranges that hold exactly these numbers, which ascend; three with even distances, or two neighbours, make one. */
+/**
+ * The ranges that hold exactly these ascending numbers. Three or more at even distances, or two neighbours, form one
+ * range.
+ */
 export function* rangesOf(ascending: Iterable<number>): Generator<IndexRange> {
   let run: { first: number; last: number; step: number } | undefined;
   for (const index of ascending) {
@@ -109,7 +112,7 @@ export function* rangesOf(ascending: Iterable<number>): Generator<IndexRange> {
       run.step = index - run.last;
       run.last = index;
     } else if (run.step > 1 && run.last - run.first === run.step) {
-      // Only two: the second may begin a better one.
+      // Two distant numbers form no range: the second may begin a better one.
       yield { first: run.first, last: run.first, step: 1 };
       run = { first: run.last, last: index, step: index - run.last };
     } else {
@@ -124,11 +127,11 @@ export function* rangesOf(ascending: Iterable<number>): Generator<IndexRange> {
   } else yield { ...run, step: Math.max(1, run.step) };
 }
 
-/** How indices are written: as `sbatch --array` takes them, `bsub -J 'name[...]'`, `qsub -t`, or one a line. */
+/** The forms of an index list: for `sbatch --array`, `bsub -J 'name[...]'` and `qsub -t`, or one index a line. */
 export const INDEX_FORMATS = ['slurm', 'lsf', 'torque', 'lines'] as const;
 export type IndexFormat = (typeof INDEX_FORMATS)[number];
 
-/** The numbers, which ascend, in the form that an engine takes back. */
+/** The ascending numbers in the form that an engine reads. */
 export function formatIndices(ascending: Iterable<number>, format: IndexFormat): string {
   if (format === 'lines') return [...ascending].join('\n');
   return [...rangesOf(ascending)].map((range) => rangeText(range, format)).join(',');
@@ -137,7 +140,7 @@ export function formatIndices(ascending: Iterable<number>, format: IndexFormat):
 function rangeText({ first, last, step }: IndexRange, format: IndexFormat): string {
   if (first === last) return String(first);
   if (step === 1) return `${first}-${last}`;
-  // Torque's `-t` knows no steps.
+  // Torque's `-t` has no steps.
   if (format === 'torque') return [...indicesOf({ ranges: [{ first, last, step }] })].join(',');
   return `${first}-${last}:${step}`;
 }

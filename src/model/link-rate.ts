@@ -1,18 +1,19 @@
-// How many bytes the link to the store carries in a second, from the parts of large files that this run sends. Known
-// only once the link was what they waited for: before, nobody gains by sending less. Reads no clock.
+// The throughput of the link to the store in bytes per second, measured from the parts of large files that this run
+// sends. It is known only once parts have waited for the link: before that, nobody gains by sending less. Reads no
+// clock.
 
-/** Parts that are acknowledged between two measurements: a store is sent two at once, which may be done together. */
+/** Parts acknowledged between two measurements. Two are in flight at once and may be acknowledged together. */
 const PARTS_EACH = 2;
-/** The link is the bottleneck if it has waited for less than this share of the time. */
+/** The link is the bottleneck if it was idle for less than this share of the time. */
 const IDLE_SHARE = 0.1;
 
 export class LinkRate {
   #bytesPerS: number | undefined;
   #bodies = 0;
-  /** Parts that were given to the store and not acknowledged. */
+  /** Parts that were handed to the store and are not acknowledged. */
   #underWay = 0;
   #lastMs = 0;
-  /** A part was acknowledged since the link was last at rest: only now does it carry all that it can. */
+  /** A part was acknowledged since the link was last idle. Only then does the link run at full speed. */
   #isRunning = false;
   // Since the last measurement.
   #startMs = 0;
@@ -22,20 +23,20 @@ export class LinkRate {
   #busyMs = 0;
   #waitedMs = 0;
 
-  /** Undefined while the link was never the bottleneck. */
+  /** Undefined until the link was the bottleneck once. */
   get bytesPerS(): number | undefined {
     return this.#bytesPerS;
   }
 
   /** A body of several parts begins. */
-  begun(): void {
+  bodyStarted(): void {
     this.#bodies += 1;
   }
 
-  /** The store has got a part, and has waited for it so long. */
-  given(waitedMs: number, nowMs: number): void {
+  /** The store has received a part, after waiting `waitedMs` for it. */
+  partTaken(waitedMs: number, nowMs: number): void {
     this.#goOn(nowMs);
-    // S3 sends nothing before the second part is there.
+    // S3 sends nothing before it has the second part.
     if (this.#isRunning) {
       this.#waitedMs += waitedMs;
       this.#given += 1;
@@ -44,7 +45,7 @@ export class LinkRate {
   }
 
   /** The store has acknowledged a part. */
-  sent(bytes: number, nowMs: number): void {
+  partAcknowledged(bytes: number, nowMs: number): void {
     this.#goOn(nowMs);
     this.#isRunning = true;
     this.#underWay -= 1;
@@ -55,8 +56,8 @@ export class LinkRate {
     this.#restart(nowMs);
   }
 
-  /** A body is over, with so many parts that were never acknowledged. */
-  ended(unsent: number, nowMs: number): void {
+  /** A body ended; `unsent` of its parts were never acknowledged. */
+  bodyEnded(unsent: number, nowMs: number): void {
     this.#goOn(nowMs);
     this.#underWay -= unsent;
     this.#bodies -= 1;
@@ -83,10 +84,10 @@ export class LinkRate {
     if (this.#busyMs <= 0) return;
     const rate = (this.#bytes / this.#busyMs) * 1000;
     const known = this.#bytesPerS;
-    // Without a further part nobody knows what would have had to wait.
+    // Without a further part, nobody knows whether a part would have waited for the link.
     if (this.#given > 0 && this.#waitedMs <= elapsedMs * IDLE_SHARE)
       this.#bytesPerS = known === undefined ? rate : (known + rate) / 2;
-    // A link that had to wait may carry more, and never less.
+    // The link was idle at times, so it may carry more than measured, but never less.
     else if (known !== undefined && rate > known) this.#bytesPerS = (known + rate) / 2;
   }
 }

@@ -5,13 +5,13 @@ import type { IHasher } from 'hash-wasm';
 
 export interface Md5 {
   update(bytes: Uint8Array): void;
-  /** The digest in hex; ends the use of this object. */
+  /** The digest in hex. The object must not be used afterwards. */
   digest(): string;
 }
 
 let wasm: IHasher | undefined;
 
-/** To be awaited once in each process, worker and program of its own (build.mjs) before the first md5. */
+/** Each process, worker and separately built program (build.mjs) awaits this once, before its first md5. */
 export async function prepareMd5(): Promise<void> {
   if (!isRefused()) return;
   const { createMD5 } = await import('./wasm-md5.ts');
@@ -27,7 +27,7 @@ function isRefused(): boolean {
   }
 }
 
-/** A fresh md5, for bytes that arrive in pieces. Any number of them may be under way. */
+/** A fresh md5 for bytes that arrive in pieces. Several may be in progress at a time. */
 export function newMd5(): Md5 {
   return wasm === undefined ? opensslMd5() : wasmMd5(wasm);
 }
@@ -37,7 +37,7 @@ function opensslMd5(): Md5 {
   return { update: (bytes) => void hash.update(bytes), digest: () => hash.digest('hex') };
 }
 
-/** Slower (587 against 760 MB/s). It has one memory: what each sum has come to stands outside of it. */
+/** Slower (587 against 760 MB/s). The hasher has one memory, so the state of each sum is saved outside of it. */
 function wasmMd5(hasher: IHasher): Md5 {
   let state = hasher.init().save();
   return {

@@ -1,15 +1,15 @@
-// What a mistyped word was meant to be. Pure; it proposes nothing rather than another word.
+// Suggests the word that a mistyped word was meant to be. Pure. It suggests nothing rather than an unrelated word.
 
-/** More edits than this are another word. */
+/** A word that is further away is another word. */
 const MOST_EDITS = 3;
 
-/** The candidate with the fewest edits, or undefined if even that is a different word. */
+/** The candidate with the fewest edits; undefined if even that one is a different word. */
 export function nearestWord(word: string, candidates: readonly string[]): string | undefined {
   let nearest: string | undefined;
   let fewest = MOST_EDITS + 1;
   for (const candidate of candidates) {
     const edits = editDistance(word, candidate);
-    // More than half of the shorter one must remain: `true` is no mistyped `prune`.
+    // More than half of the shorter word must remain: `true` is not a mistyped `prune`.
     if (edits < fewest && edits < Math.min(word.length, candidate.length) / 2) {
       fewest = edits;
       nearest = candidate;
@@ -18,7 +18,7 @@ export function nearestWord(word: string, candidates: readonly string[]): string
   return nearest;
 }
 
-/** Insertions, deletions, substitutions, and two letters in the wrong order: two rows of the table are kept. */
+/** Counts insertions, deletions, substitutions and swaps of two neighbours. It keeps two rows of the table. */
 function editDistance(a: string, b: string): number {
   let before: readonly number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, at) => at);

@@ -91,14 +91,14 @@ export function isInside(path: string): boolean {
 }
 
 /**
- * What is no text on a terminal: controls (C0, DEL and C1; ECMA-48), what ends a line or turns its direction (Unicode, UAX 9),
- * and bytes that are no UTF-8.
+ * Characters that are not text on a terminal: controls (C0, DEL and C1; ECMA-48), those that end a line or change its
+ * direction (Unicode, UAX 9), and bytes that are not UTF-8.
  */
 const NO_TEXT = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\uDC80-\uDCFF]/gu;
 
 /**
- * For whatever reaches a terminal, and for messages: text of others, such as names, hosts and reasons. What could move
- * the cursor, hide or turn text, or forge a line stands there as `\x1b` or `\u202e`. To do it twice changes nothing.
+ * Makes foreign text (names, hosts, reasons) safe for a terminal and for messages. A character that could move the
+ * cursor, hide or turn text, or forge a line becomes `\x1b` or `\u202e`. A second pass changes nothing.
  */
 export function showPath(text: string): string {
   return text.replace(NO_TEXT, (char) => {
@@ -108,17 +108,17 @@ export function showPath(text: string): string {
   });
 }
 
-/** The same for text of several lines: these, and tabs, stay what they are. */
+/** The same for text of several lines: line feeds and tabs stay. */
 export function showLines(text: string): string {
   return text.replaceAll('\r\n', '\n').replaceAll(/[^\n\t]+/g, (part) => showPath(part));
 }
 
-/** A value as JSON in one line that a terminal shows as it is: it means the same to whoever reads it as JSON. */
+/** A value as one line of JSON that is safe on a terminal. A JSON reader gets the same value. */
 export function showJson(value: unknown): string {
   return safeJson(JSON.stringify(value));
 }
 
-/** The same for JSON that is there already. */
+/** The same for existing JSON. */
 export function safeJson(json: string): string {
   return json.replace(NO_TEXT, (char) => (char === '\n' ? char : unicodeEscape(char.codePointAt(0) ?? 0)));
 }

@@ -9,7 +9,7 @@ export const JOB_SIGNALS = [
   'SIGQUIT',
   'SIGUSR1',
   'SIGUSR2',
-  // A limit of CPU time: LSF's, Grid Engine's, `ulimit -St`.
+  // A CPU time limit: of LSF, of Grid Engine, or `ulimit -St`.
   'SIGXCPU',
   'SIGALRM',
   'SIGPWR',
@@ -21,15 +21,15 @@ export type JobSignal = (typeof JOB_SIGNALS)[number];
 
 /** How long the launcher waits for the sidecar to report the same signal before it passes it on. */
 export const BROADCAST_WINDOW_MS = 100;
-/** How long a report counts if the sidecar was faster than the launcher. */
+/** How long a report of the sidecar counts if it arrived before the launcher's own signal. */
 export const SIGHTING_LIFE_MS = 1000;
 
 /** What happens to a signal that the launcher received while the task runs. */
 export type RelayRule = 'at-once' | 'unless-broadcast' | 'never';
 
 /**
- * The sidecar is in the task's place, so what reached the sidecar reached the task. It does not report WINCH and
- * CONT: those are harmless twice, and the terminal itself sends WINCH to the whole group.
+ * The sidecar stands in for the task: a signal that reached the sidecar also reached the task. The sidecar does not
+ * report WINCH and CONT: receiving these twice is harmless, and the terminal itself sends WINCH to the whole group.
  */
 export function relayRule(signal: JobSignal, sharesGroup: boolean): RelayRule {
   switch (signal) {
@@ -49,12 +49,14 @@ export function isReported(signal: JobSignal): boolean {
   return canEndTask(signal) || signal === 'SIGTSTP';
 }
 
-/** True for a signal that ends a task which does not handle it: the sidecar must know that it came. */
+/** True for a signal that ends a task which does not handle it. The sidecar must know that it was sent. */
 export function canEndTask(signal: JobSignal): boolean {
   return signal !== 'SIGWINCH' && signal !== 'SIGCONT' && signal !== 'SIGTSTP';
 }
 
-/** True for a signal that asks the launcher itself to end. Before the task runs, it obeys no other. */
+/**
+ * True for a signal that asks the launcher itself to end. Before the task runs, the launcher obeys no other signal.
+ */
 export function asksToEnd(signal: JobSignal): boolean {
   return canEndTask(signal) && signal !== 'SIGUSR1' && signal !== 'SIGUSR2';
 }

@@ -1,40 +1,40 @@
-// Values that several have together, by key: each is open as long as somebody has it. It does nothing by itself.
+// Values that several users share, by key. A value is open as long as somebody uses it.
 
 export interface Share<T> {
   readonly value: T;
-  /** Closes the value if nobody else has it, and resolves then; called again it does nothing. */
+  /** Closes the value if nobody else uses it, and resolves then. A second call does nothing. */
   release(): Promise<void>;
 }
 
-interface Held<T> {
+interface SharedEntry<T> {
   readonly value: T;
   holders: number;
 }
 
 export class Shares<T> {
-  readonly #held = new Map<string, Held<T>>();
+  readonly #entries = new Map<string, SharedEntry<T>>();
   readonly #close: (value: T) => Promise<void> | void;
 
   constructor(close: (value: T) => Promise<void> | void) {
     this.#close = close;
   }
 
-  /** The one with this key; the first to ask opens it. */
+  /** The value with this key. The first caller opens it. */
   take(key: string, open: () => T): Share<T> {
-    const held = this.#held.get(key) ?? { value: open(), holders: 0 };
-    this.#held.set(key, held);
-    held.holders += 1;
+    const entry = this.#entries.get(key) ?? { value: open(), holders: 0 };
+    this.#entries.set(key, entry);
+    entry.holders += 1;
     let isReleased = false;
     return {
-      value: held.value,
+      value: entry.value,
       release: async () => {
         if (isReleased) return;
         isReleased = true;
-        held.holders -= 1;
-        if (held.holders > 0) return;
-        // From now on it is opened anew for whoever asks, though this one is still closing.
-        if (this.#held.get(key) === held) this.#held.delete(key);
-        await this.#close(held.value);
+        entry.holders -= 1;
+        if (entry.holders > 0) return;
+        // From now on the next caller opens a new one, even while this one is still closing.
+        if (this.#entries.get(key) === entry) this.#entries.delete(key);
+        await this.#close(entry.value);
       },
     };
   }

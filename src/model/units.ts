@@ -1,5 +1,5 @@
-// Durations and sizes as people write and read them. Inside the code they are always plain numbers whose names end in
-// Ms or Bytes.
+// Durations and sizes as people write and read them. In the code they are plain numbers whose names end in Ms or
+// Bytes.
 
 const MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const BYTES = {
@@ -14,12 +14,12 @@ const BYTES = {
   TB: 1e12,
 } as const;
 
-/** Milliseconds of `30s`, `1.5m`, `250ms`, `1h`; undefined if it is no duration. A bare `0` is one. */
+/** Milliseconds of `30s`, `1.5m`, `250ms`, `1h`; undefined if the text is not a duration. A bare `0` is one. */
 export function parseDurationMs(text: string): number | undefined {
   return parseQuantity(text, MS);
 }
 
-/** Bytes of `8MiB`, `512KiB`, `1.5GB`; undefined if it is no size. A bare `0` is one. */
+/** Bytes of `8MiB`, `512KiB`, `1.5GB`; undefined if the text is not a size. A bare `0` is one. */
 export function parseSizeBytes(text: string): number | undefined {
   return parseQuantity(text, BYTES);
 }
@@ -38,7 +38,7 @@ export function formatBytes(bytes: number): string {
   const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
   let value = bytes;
   let unit = 0;
-  // From 1023.95 on the rounded figure would read 1024.0.
+  // From 1023.95 on, the rounded figure would read 1024.0.
   while (value >= (unit === 0 ? 1024 : 1023.95) && unit < names.length - 1) {
     value /= 1024;
     unit += 1;
@@ -55,7 +55,7 @@ export function formatMs(ms: number): string {
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
 }
 
-/** The age of something, in one unit: `8 s`, `3 min`, `5 h`, `2 d`. A clock that was set back gives `0 s`. */
+/** An age in one unit: `8 s`, `3 min`, `5 h`, `2 d`. If the clock was set back, the age is `0 s`. */
 export function formatAge(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));
   if (seconds < 60) return `${seconds} s`;

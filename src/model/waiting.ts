@@ -1,6 +1,5 @@
-// How work waits: a promise that several callbacks settle together, one signal made of several, a few of very many
-// things at a time, how long to pause before the next try, and for the next change of something. Nothing in it keeps
-// time itself.
+// Helpers for waiting: a promise that callbacks settle, one signal made of several, a limit on concurrent work, the
+// pause before a retry, and waiting for the next change. None of them uses a timer.
 import { setMaxListeners } from 'node:events';
 
 /** A promise that is settled from outside. Promise.withResolvers does the same from Node 22 on. */
@@ -10,7 +9,7 @@ export interface Deferred<T> {
   reject(reason: unknown): void;
 }
 
-/** A rejection that nobody awaits is not reported as unhandled: whoever rejects it says so in another way, too. */
+/** Its rejection is never reported as unhandled if nobody awaits it: whoever rejects it also reports it elsewhere. */
 export function newDeferred<T>(): Deferred<T> {
   let settle: Omit<Deferred<T>, 'promise'> | undefined;
   const promise = new Promise<T>((resolve, reject) => {
@@ -21,20 +20,20 @@ export function newDeferred<T>(): Deferred<T> {
 }
 
 /**
- * One signal made of several, for a piece of work: linked when it begins and unlinked when it ends, so that the signal
- * of a whole run keeps nothing of each of its 200,000 pushes. (AbortSignal.any does: 1.2 KB, Node 20.)
+ * One signal made of several, for a piece of work. It is linked when the work begins and unlinked when it ends, so the
+ * signal of a run keeps nothing of its 200,000 pushes. (AbortSignal.any keeps 1.2 KB of each on Node 20.)
  */
 export interface LinkedSignal {
-  /** Aborts with the first of them, and with its reason. */
+  /** Aborts with the first of the linked signals, and with its reason. */
   readonly signal: AbortSignal;
-  /** Listens no longer. */
+  /** Stops listening. */
   unlink(): void;
 }
 
-/** Whoever links must unlink. Signals that are undefined never abort. */
+/** The caller must unlink. An undefined signal never aborts. */
 export function linkSignals(...signals: readonly (AbortSignal | undefined)[]): LinkedSignal {
   const linked = new AbortController();
-  // Many requests of one piece of work listen at once: that is no leak.
+  // Many requests of one piece of work listen at once: that is not a leak.
   setMaxListeners(0, linked.signal);
   const stops: (() => void)[] = [];
   const unlink = (): void => {
@@ -50,7 +49,7 @@ export function linkSignals(...signals: readonly (AbortSignal | undefined)[]): L
       abort();
       break;
     }
-    // And so may many pieces of work.
+    // Many pieces of work may listen at once, too.
     setMaxListeners(0, signal);
     signal.addEventListener('abort', abort);
     stops.push(() => signal.removeEventListener('abort', abort));
@@ -58,7 +57,7 @@ export function linkSignals(...signals: readonly (AbortSignal | undefined)[]): L
   return { signal: linked.signal, unlink };
 }
 
-/** Runs `act` with a signal that is linked for as long as that takes. */
+/** Runs `act` with a linked signal, and unlinks it afterwards. */
 export async function whileLinked<T>(
   signals: readonly (AbortSignal | undefined)[],
   act: (signal: AbortSignal) => Promise<T>,
@@ -72,9 +71,9 @@ export async function whileLinked<T>(
 }
 
 /**
- * Calls `act` for each item, at most `most` at once, and takes the next only when its turn comes: p-limit, which
- * everything with fewer items uses, keeps each one that waits. After a failure no other is taken, and those under way
- * are waited for.
+ * Calls `act` for each item, at most `most` at once, and takes the next item only when a slot is free. (p-limit, used
+ * for fewer items, keeps every waiting one in memory.) After a failure it takes no further item, and waits for the
+ * calls in progress.
  */
 export async function forEachAtOnce<T>(
   items: Iterable<T> | AsyncIterable<T>,
@@ -99,14 +98,14 @@ export async function forEachAtOnce<T>(
   if (failures.length > 0) throw failures[0];
 }
 
-/** Whoever asks while another waits comes after it. */
+/** Serialises the callers: a generator answers one `next` after the other. */
 async function* inTurn<T>(items: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T> {
   yield* items;
 }
 
 /**
- * What `read` gives for each item, in the order of the items; at most `most` are read or wait to be taken at a time. If
- * one fails, its error comes out in its turn.
+ * Yields what `read` returns for each item, in the order of the items. At most `most` are being read or waiting to be
+ * taken. If a read fails, its error is thrown in its turn.
  */
 export async function* readAhead<T, R>(
   items: Iterable<T>,
@@ -116,7 +115,7 @@ export async function* readAhead<T, R>(
   const ahead: Promise<R>[] = [];
   for (const item of items) {
     const reading = read(item);
-    // Told where it is awaited; until then it is no unhandled rejection.
+    // The error is thrown where the read is awaited; until then it must not count as unhandled.
     reading.catch(() => undefined);
     ahead.push(reading);
     const first = ahead.length < most ? undefined : ahead.shift();
@@ -125,22 +124,20 @@ export async function* readAhead<T, R>(
   for (const reading of ahead) yield await reading;
 }
 
-/** How long to wait before the next try: longer each time, so that nothing is asked all the time. */
+/** How long to pause before the next try. Each pause is longer than the one before. */
 export interface BackOff {
   readonly firstMs: number;
   readonly mostMs: number;
-  /** Each pause is this many times as long as the one before; 2 if it is left out. */
+  /** Each pause is this many times as long as the one before; 2 by default. */
   readonly factor?: number;
 }
 
-/**
- * The pause after `before` others, counted from 0: `firstMs`, then `factor` times as long each time, up to `mostMs`.
- */
+/** The pause after `before` earlier pauses: `firstMs`, then `factor` times longer each time, up to `mostMs`. */
 export function pauseAfter({ firstMs, mostMs, factor = 2 }: BackOff, before: number): number {
   return Math.min(mostMs, firstMs * factor ** before);
 }
 
-/** Something that changes again and again, and whoever waits for its next change to look at it anew. */
+/** Something that changes repeatedly. Whoever waits for its next change then looks at it again. */
 export class Changes {
   #listeners: (() => void)[] = [];
 

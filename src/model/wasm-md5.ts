@@ -1,2 +1,2 @@
-// The md5 of hash-wasm, alone: a program of its own (build.mjs), that is loaded only where OpenSSL refuses md5.
+// Only the md5 of hash-wasm. It is a program of its own (build.mjs), loaded only where OpenSSL refuses md5.
 export { createMD5 } from 'hash-wasm';

@@ -1,8 +1,8 @@
-// Programs that only run another one: which part of their command line comes before the script or program that the
-// user thinks of as the task. Data; cli/options/task-name.ts walks over it.
+// Programs that only run another one. For each: which part of its command line comes before the script or program that
+// the user thinks of as the task. Data; cli/options/task-name.ts walks over it.
 
 export interface Wrapper {
-  /** Options that take this many values as arguments of their own; all others take none. */
+  /** Options, and how many separate arguments each takes as values. All other options take none. */
   readonly values?: Readonly<Record<string, number>>;
   /** Options whose value is code, not a file. Then the wrapper itself is the task. */
   readonly code?: readonly string[];

@@ -1,18 +1,21 @@
-// What stands beneath the work directory, reached from directories that are held open: whatever the task renames or
-// replaces meanwhile, no component of a path is ever a link, and none leads out. openat2(2) opens it where it can be had,
-// steps of openat(2) where the kernel is older than 5.6 or a sandbox forbids it.
+// Opens paths beneath the work directory, starting from directories that are held open. Whatever the task renames or
+// replaces meanwhile, no component of a path is followed as a link, and no path leads out. Uses openat2(2), or steps of
+// openat(2) if the kernel is older than 5.6 or a sandbox forbids openat2.
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import { decodePath, encodePath, pathBytes, type RelPath } from '../model/path.ts';
 import { bindLibc, lastErrno, libcFunction, systemError } from './libc.ts';
 
-/** The directory that the task works in: open, and its absolute path. Who opens it closes it. */
+/** The directory that the task works in: an open descriptor and its absolute path. The opener closes it. */
 export interface WorkDir {
   readonly fd: number;
   readonly path: string;
 }
 
-/** openat2(2) by its number. Declared without `...`: koffi cannot call that asynchronously, and the registers are the same. */
+/**
+ * For openat2(2). Declared without `...`, because koffi cannot call a variadic function asynchronously; the arguments
+ * go into the same registers.
+ */
 const SYSCALL = 'long syscall(long, int, const void*, const void*, size_t)';
 const syscall =
   libcFunction<[number: number, dirfd: number, path: Buffer, how: Buffer, size: number]>(SYSCALL);
@@ -25,22 +28,22 @@ const SYS_OPENAT2 = 437;
 const RESOLVE_NO_SYMLINKS = 0x04;
 const RESOLVE_BENEATH = 0x08;
 const O_CLOEXEC = 0o2000000;
-/** open(2): only the place, which needs no right to read. */
+/** open(2): a descriptor for the location only, which needs no permission to read. */
 export const O_PATH = 0o10000000;
 
 /**
- * Opens `path` below `root`: no component may be a link, none may lead out; closed on exec. Throws as node:fs does:
- * ENOENT, ENOTDIR, ELOOP (a link), EXDEV (leads out), EACCES.
+ * Opens `path` below `root`, closed on exec. No component may be a link, and the path may not lead out. Throws as
+ * node:fs does: ENOENT, ENOTDIR, ELOOP (a link), EXDEV (leads out), EACCES.
  */
 export function openUnder(root: WorkDir, path: string, flags: number): number {
   return openWithOpenat2(root.fd, path, flags) ?? openBySteps(root.fd, path, flags);
 }
 
 let haveOpenat2 = true;
-/** struct open_how: flags, mode, resolve; 64 bits each. Flags have 32. */
+/** struct open_how: flags, mode, resolve, 64 bits each. The flags fit into 32 bits. */
 const openHow = Buffer.alloc(24);
 openHow.writeBigUInt64LE(BigInt(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS), 16);
-/** The same to hold a directory. */
+/** The same, with the flags for holding a directory. */
 const holdHow = Buffer.from(openHow);
 holdHow.writeUInt32LE(O_PATH | fs.constants.O_DIRECTORY | fs.constants.O_NOFOLLOW | O_CLOEXEC, 0);
 
@@ -56,7 +59,7 @@ function openWithOpenat2(dirfd: number, path: string, flags: number): number | u
   return undefined;
 }
 
-/** Each directory is opened below the one before it, none through a link: as sure as openat2(2), and slower. */
+/** Opens each directory below the one before it, and follows no link: as safe as openat2(2), but slower. */
 export function openBySteps(dirfd: number, path: string, flags: number): number {
   const parts = path.split('/');
   const name = parts.pop() ?? '';
@@ -80,77 +83,77 @@ function openAt(dirfd: number, name: string, flags: number, path: string): numbe
   throw systemError('openat', lastErrno(), path);
 }
 
-/** A path as libc wants it. */
+/** The path as bytes with a NUL at the end, for libc. */
 export function withNul(path: string): Buffer {
   return pathBytes(`${path}\0`);
 }
 
 export interface HeldDirectory {
-  /** Absolute path that leads to this directory while it is held, even if another one has its name by then. */
+  /** Absolute path to this directory while it is held, even if another directory has its name by then. */
   readonly at: string;
   close(): void;
 }
 
-/** Absolute path that leads to the work directory even if the task has renamed it. Not for messages. */
+/** Absolute path to the work directory, even if the task has renamed it. Not for messages. */
 export function heldPath(root: WorkDir): string {
   return `/proc/self/fd/${root.fd}`;
 }
 
-/** What the task has done to its work directory. */
+/** Whether the work directory is still at its path. */
 export type Whereabouts = 'here' | 'moved' | 'removed';
 
 export function whereabouts({ fd, path }: WorkDir): Whereabouts {
   const held = fs.fstatSync(fd, { bigint: true });
   const there = fs.statSync(encodePath(path), { bigint: true, throwIfNoEntry: false });
   if (there?.ino === held.ino && there.dev === held.dev) return 'here';
-  // The kernel's word for a directory without a name (proc_pid_fd(5)).
+  // The kernel marks a directory that has no name any more (proc_pid_fd(5)).
   return currentPath(fd).endsWith(' (deleted)') ? 'removed' : 'moved';
 }
 
-/** Where an open directory stands now. */
+/** The current path of an open directory. */
 export function currentPath(fd: number): string {
   return decodePath(fs.readlinkSync(`/proc/self/fd/${fd}`, { encoding: 'buffer' }));
 }
 
 /**
- * Holds a directory; `''` is the work directory itself. Throws ENOENT, ENOTDIR, ELOOP (a link) when it is not there
- * (any more), EACCES.
+ * Opens a directory and holds it; `''` is the work directory itself. Throws ENOENT or ENOTDIR if it does not exist (any
+ * more), ELOOP if a component is a link, EACCES.
  */
 export function holdDirectory(root: WorkDir, dir: RelPath): HeldDirectory {
   if (dir === '') return { at: heldPath(root), close: () => undefined };
-  // With a step behind it a link is ELOOP, and not what O_DIRECTORY says of it.
+  // With `/.` behind it, a link fails with ELOOP; without, O_DIRECTORY would make that ENOTDIR.
   const fd = openUnder(root, `${dir}/.`, O_PATH | fs.constants.O_DIRECTORY);
   return { at: `/proc/self/fd/${fd}`, close: () => fs.closeSync(fd) };
 }
 
 let waiting: ReturnType<typeof bindLibc> | undefined;
 
-/** The same, and the event loop goes on meanwhile: the directory may be at the other end of a network. */
-export function holdDirectoryLater(root: WorkDir, dir: RelPath): Promise<HeldDirectory> {
+/** The same without blocking the event loop: the directory may be on a network file system. */
+export function holdDirectoryAsync(root: WorkDir, dir: RelPath): Promise<HeldDirectory> {
   waiting ??= bindLibc(SYSCALL);
   const call = waiting;
   const name = withNul(`${dir === '' ? '.' : dir}/.`);
   return new Promise((resolve, reject) => {
-    const then = (error: Error | null, fd: number): void => {
+    const done = (error: Error | null, fd: number): void => {
       if (error === null && fd >= 0)
         return resolve({ at: `/proc/self/fd/${fd}`, close: () => fs.closeSync(fd) });
-      // The errno stays in the thread that has made the call.
+      // The errno stays in the thread that made the call. Called here again, it fails with its error.
       try {
         resolve(holdDirectory(root, dir));
       } catch (reason) {
         reject(reason);
       }
     };
-    call.async(SYS_OPENAT2, root.fd, name, holdHow, holdHow.length, then);
+    call.async(SYS_OPENAT2, root.fd, name, holdHow, holdHow.length, done);
   });
 }
 
-/** What `act` makes of an absolute path to `path`, whose last component may be a link; throws as above. */
+/** Calls `act` with an absolute path to `path`, whose last component may be a link. Throws as {@link holdDirectory}. */
 export function beneath<T>(root: WorkDir, path: RelPath, act: (full: string | Buffer) => T): T {
   return beneathAsText(root, path, (full) => act(encodePath(full)));
 }
 
-/** The same for calls of libc, see {@link withNul}. */
+/** The same for calls of libc: see {@link withNul}. */
 export function beneathAsText<T>(root: WorkDir, path: RelPath, act: (full: string) => T): T {
   const parent = holdParent(root, path);
   try {
@@ -160,8 +163,8 @@ export function beneathAsText<T>(root: WorkDir, path: RelPath, act: (full: strin
   }
 }
 
-/** The same of a call that takes a while. */
-export async function beneathMeanwhile<T>(
+/** The same for an asynchronous `act`. */
+export async function beneathAsync<T>(
   root: WorkDir,
   path: RelPath,
   act: (full: string | Buffer) => Promise<T>,
@@ -180,12 +183,15 @@ function holdParent(root: WorkDir, path: RelPath): HeldDirectory & { readonly fu
   return { ...parent, full: `${parent.at}/${path.slice(cut + 1)}` };
 }
 
-/** What {@link beneath} throws where a link or a file stands in place of a directory. */
+/**
+ * True for the errors that {@link beneath} throws if there can be no such file: a link or a file stands in place of a
+ * directory, or a name is longer than the file system allows.
+ */
 export function isBlocked(error: unknown): boolean {
-  return ['ENOTDIR', 'ELOOP'].includes(errnoOf(error) ?? '');
+  return ['ENOTDIR', 'ELOOP', 'ENAMETOOLONG'].includes(errnoOf(error) ?? '');
 }
 
-/** lstat(2); undefined when there is nothing of that name. Throws ENOTDIR or ELOOP when no directory leads there. */
+/** lstat(2); undefined if nothing has that name. Throws ENOTDIR or ELOOP if a parent is not a directory. */
 export function lstatBeneath(root: WorkDir, path: RelPath): fs.BigIntStats | undefined {
   try {
     return beneath(root, path, (full) => fs.lstatSync(full, { bigint: true }));

@@ -1,6 +1,6 @@
-// The binaries of the three packages that the programs do not contain, by their files. Nothing else of node_modules is
-// ever loaded, and Node is never asked where a package is: it looks in every directory above, in ~/.node_modules and in
-// NODE_PATH, and whoever may write to one of these would have code of theirs run.
+// Loads the native binaries of the packages that are not bundled, by file name. Nothing else of node_modules is ever
+// loaded, and Node never resolves a package: it would look in every directory above, in ~/.node_modules and in
+// NODE_PATH, and anyone who may write to one of them could have code of their own run.
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import { EXIT } from '../model/exit-status.ts';
 
 const { platform, arch } = process;
 
-/** Files below node_modules, for one libc after the other, then as npm builds them where there is no ready one. */
+/** Candidate files below node_modules, in order: ready for glibc, ready for musl, compiled by npm. */
 const BINARIES = {
   koffi: [
     `@koromix/koffi-${platform}-${arch}/${platform}_${arch}/koffi.node`,
@@ -25,9 +25,9 @@ const BINARIES = {
 } as const;
 
 /**
- * What the binary of a package exports. One open, where the package's own loader takes seven: thousands of tasks start at
- * once on one shared file system.
- * @throws CaptureError if none is there, or none is for this machine.
+ * The exports of a package's binary. This opens one file, where the package's own loader opens seven: thousands of
+ * tasks may start at once on one shared file system.
+ * @throws CaptureError if there is no binary, or none fits this machine.
  */
 export function loadBinary(name: keyof typeof BINARIES): unknown {
   let why = `no binary of it is in ${packageDirs().join(' or ')}`;
@@ -37,11 +37,11 @@ export function loadBinary(name: keyof typeof BINARIES): unknown {
       if (!fs.existsSync(binary)) continue;
       const module: { readonly exports: unknown } = { exports: {} };
       try {
-        // As require does, which would also open the package.json of whoever asks.
+        // As require() does, which would also open the package.json of its caller.
         process.dlopen(module, binary);
         return module.exports;
       } catch (error) {
-        why = reasonOf(error); // of another libc
+        why = reasonOf(error); // built for another libc
       }
     }
   }
@@ -49,7 +49,7 @@ export function loadBinary(name: keyof typeof BINARIES): unknown {
   throw new CaptureError(EXIT.internal, `cannot load ${name}: ${why}`, { hint });
 }
 
-/** In the installation: our own packages, and if we are one of several packages ourselves, the others. */
+/** Our own node_modules and, if capture is itself an installed package, the node_modules that contains it. */
 function packageDirs(): readonly string[] {
   const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), CAPTURE_ROOT);
   const beside = path.dirname(root);
@@ -59,7 +59,7 @@ function packageDirs(): readonly string[] {
 function* placesOf(name: string): Iterable<string> {
   for (const dir of packageDirs()) {
     yield dir;
-    // With pnpm a package is a link, and what it needs stands beside that to which the link leads.
+    // With pnpm a package is a link, and its dependencies are beside the target of that link.
     const real = realPath(path.join(dir, name));
     if (real?.endsWith(`/${name}`) === true) yield real.slice(0, -name.length);
   }
@@ -69,6 +69,6 @@ function realPath(file: string): string | undefined {
   try {
     return fs.realpathSync(file);
   } catch {
-    return undefined; // it is not installed
+    return undefined; // not installed
   }
 }

@@ -1,26 +1,25 @@
-// What the cgroups of this process allow and have in use, memory and cores, of version 1 and 2 (cgroups(7)).
+// Memory and cores: what the cgroups of this process allow, and how much is in use. Versions 1 and 2 (cgroups(7)).
 import fs from 'node:fs';
 import path from 'node:path';
 import { errnoOf } from '../model/errors.ts';
 
-/** Where the kernel shows cgroups. */
 const MEMBERSHIP = '/proc/self/cgroup';
 const MOUNT = '/sys/fs/cgroup';
 
-/** Names of the files of one memory cgroup. */
-interface Names {
+/** Names of the files in a memory cgroup. */
+interface MemoryFiles {
   readonly used: string;
   readonly limit: string;
-  /** In memory.stat: of the cgroup and all below it. */
+  /** A field of memory.stat: for the cgroup and all below it. */
   readonly inactiveFile: string;
 }
 
-const V1: Names = {
+const V1: MemoryFiles = {
   used: 'memory.usage_in_bytes',
   limit: 'memory.limit_in_bytes',
   inactiveFile: 'total_inactive_file',
 };
-const V2: Names = { used: 'memory.current', limit: 'memory.max', inactiveFile: 'inactive_file' };
+const V2: MemoryFiles = { used: 'memory.current', limit: 'memory.max', inactiveFile: 'inactive_file' };
 
 export interface MemoryUse {
   readonly used: number;
@@ -28,9 +27,9 @@ export interface MemoryUse {
 }
 
 /**
- * Use and limit, in bytes, of the fullest cgroup that holds us: our own or one above it (a pod's, a job's), for
- * each of them can kill. Page cache that the kernel would drop first counts as free, as in the working set of
- * Kubernetes. Undefined where no limit can be read.
+ * Use and limit, in bytes, of the fullest cgroup: our own or one above it (a pod's, a job's). Each of them can kill us.
+ * Page cache that the kernel would drop first counts as free, as in the working set of Kubernetes. Undefined if no limit
+ * can be read.
  */
 export function cgroupMemory(): MemoryUse | undefined {
   const { dirs, isLegacy } = cgroupsOf('memory');
@@ -40,16 +39,15 @@ export function cgroupMemory(): MemoryUse | undefined {
     .at(-1);
 }
 
-/** How many cores' time the cgroups that hold us allow, such as 1.5; no end where none limits it. */
+/** CPU time that our cgroups allow, in cores, such as 1.5; Infinity without a limit. */
 export function cgroupCores(): number {
   const { dirs, isLegacy } = cgroupsOf('cpu');
   return Math.min(...dirs.map((dir) => coresOf(dir, isLegacy)));
 }
 
 /**
- * In which share of the last ten seconds, in percent, all that could work in our cgroup waited for memory
- * (https://docs.kernel.org/accounting/psi.html). Of the whole machine where the cgroup does not tell; undefined where
- * nobody does.
+ * Percentage of the last ten seconds in which all threads that had work waited for memory: in our cgroup or, if it does
+ * not say, on the whole machine (https://docs.kernel.org/accounting/psi.html). Undefined if neither says.
  */
 export function memoryPressure(): number | undefined {
   const { dirs, isLegacy } = cgroupsOf('memory');
@@ -61,7 +59,7 @@ export function memoryPressure(): number | undefined {
   return percent === undefined ? undefined : Number(percent);
 }
 
-/** The directories of the cgroups that hold us, the outermost first; none where the kernel has no such thing. */
+/** The directories of our cgroups, the outermost first; none if the kernel has no cgroups. */
 function cgroupsOf(controller: 'memory' | 'cpu'): {
   readonly dirs: readonly string[];
   readonly isLegacy: boolean;
@@ -76,7 +74,7 @@ function cgroupsOf(controller: 'memory' | 'cpu'): {
   return { dirs: upwards(own).map((dir) => path.join(root, dir)), isLegacy };
 }
 
-/** `max 100000` or `150000 100000` of version 2; two files, and -1 for no limit, of version 1. */
+/** Version 2 has one file, `max 100000` or `150000 100000`. Version 1 has two files, and -1 for no limit. */
 function coresOf(dir: string, isLegacy: boolean): number {
   const names = isLegacy ? ['cpu.cfs_quota_us', 'cpu.cfs_period_us'] : ['cpu.max'];
   const words = names.flatMap((name) => (textOf(path.join(dir, name)) ?? '').trim().split(' '));
@@ -84,17 +82,20 @@ function coresOf(dir: string, isLegacy: boolean): number {
   return quotaUs > 0 && periodUs > 0 ? quotaUs / periodUs : Infinity;
 }
 
-/** A cgroup and all above it. A container may see only the upper end of the path, at its mount's root. */
+/**
+ * A cgroup and all above it. In a container the mount's root may be our own cgroup, and nothing of the path exist below
+ * it.
+ */
 function upwards(own: string): readonly string[] {
   const dirs = ['/'];
-  // `/..` is what a cgroup namespace shows of what lies outside of it.
+  // A cgroup namespace shows what is outside of it as `/..`.
   for (const name of own.split('/').filter((part) => part !== '' && part !== '..'))
     dirs.push(path.join(dirs.at(-1) ?? '/', name));
   return dirs;
 }
 
-/** Undefined where there is no limit, or none that is ours to read: it limits us in no way that could be seen. */
-function useOf(dir: string, names: Names): MemoryUse | undefined {
+/** Undefined if there is no limit, or it cannot be read. */
+function useOf(dir: string, names: MemoryFiles): MemoryUse | undefined {
   const limit = Number(textOf(path.join(dir, names.limit)));
   // v1 says "no limit" with a number near 2^63, v2 with the word max.
   if (!(limit > 0 && limit < 2 ** 60)) return undefined;

@@ -1,7 +1,7 @@
-// How a process ended, from the kernel itself: of a child by its wait status, of any other from /proc or a pidfd. Node
-// says the same of exit 0 and of a signal that it has no name for (34 to 64): a task that died half-way through a file
-// would be taken for one that has done its work. Never waits for any child (waitpid of -1): that would take exit
-// statuses that somebody else waits for.
+// How a process ended, as the kernel says: for a child by its wait status, for any other process from /proc or a pidfd.
+// Node reports a signal that it has no name for (34 to 64) like exit 0: a task that died half-way through a file would
+// be taken for one that has done its work. Never waits for any child (waitpid of -1): that would take exit statuses
+// that others wait for.
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
@@ -15,30 +15,30 @@ const wait4 = libcFunction<[pid: number, status: Buffer, options: number, usage:
   'int wait4(int, void*, int, void*)',
 );
 const WNOHANG = 1;
-/** struct rusage, on 64 bits: two struct timeval, then fourteen numbers of which the first is ru_maxrss. */
+/** struct rusage on 64 bits: two struct timeval, then fourteen numbers, the first of them ru_maxrss. */
 const RUSAGE_BYTES = 144;
 const MAXRSS = 32;
 
-/** A child of ours that has ended, and what it and the children that it has waited for have used. */
+/** How a child ended, and what it and the children that it waited for have used. */
 export interface Reaped {
   readonly ended: Ended;
   readonly usage: Usage;
 }
 
 /**
- * Resolves when it has ended; rejects when it could not be started. To be called in the turn of the event loop in which
- * it was spawned: from then on libuv would take its exit status. Its 'exit' event never comes.
+ * Resolves when the child has ended; rejects if it could not be started. Call it in the turn of the event loop that
+ * spawned the child: later, libuv would take the exit status. The child's event 'exit' never comes.
  */
 export async function endOfChild(child: ChildProcess): Promise<Ended> {
   return (await reapedChild(child)).ended;
 }
 
-/** The same with what it has used; undefined where only Node could say how it ended. */
+/** The same with the usage, which is undefined if only Node knows how the child ended. */
 export async function reapedChild(
   child: ChildProcess,
 ): Promise<Pick<Reaped, 'ended'> & Partial<Pick<Reaped, 'usage'>>> {
   const { pid } = child;
-  // Closed, it is none of those whose pids libuv waits for at a SIGCHLD. Node has no public way to it.
+  // Once the handle is closed, libuv does not wait for this pid at a SIGCHLD. Node has no public way to it.
   const { _handle: handle } = child as { _handle?: { close?(): void } };
   if (pid === undefined || handle?.close === undefined) return { ended: await saidByNode(child) };
   handle.close();
@@ -75,14 +75,14 @@ async function saidByNode(child: ChildProcess): Promise<Ended> {
   return signal === null ? { code, signal: undefined } : { code: undefined, signal };
 }
 
-/** Signals by name or number; Node knows no real-time signal (signal(7)), which is `SIG34` to `SIG64` here. */
+/** Signals by name. Node knows no real-time signals (signal(7)), which are `SIG34` to `SIG64` here. */
 const NUMBERS: ReadonlyMap<string, number> = new Map(Object.entries(os.constants.signals));
-/** Of two names for one number (SIGABRT, SIGIOT) the first, as Node has it. */
+/** If a number has two names (SIGABRT, SIGIOT), the first one, as in Node. */
 const NAMES: ReadonlyMap<number, string> = new Map(
   [...NUMBERS].toReversed().map(([name, number]) => [number, name]),
 );
 
-/** `status`: of a process that has ended, never of one that was stopped. */
+/** Decodes the wait status of a process that has ended, not of one that was stopped. */
 export function endOf(status: number): Ended {
   const signalNumber = status & 0x7f;
   return signalNumber === 0
@@ -90,7 +90,7 @@ export function endOf(status: number): Ended {
     : { code: undefined, signal: nameOfSignal(signalNumber) };
 }
 
-/** @throws Error for what is no signal: no end may be read as one that it was not. */
+/** @throws Error if there is no such signal: no end may be taken for another one. */
 export function numberOfSignal(name: string): number {
   const number = NUMBERS.get(name) ?? Number(/^SIG(\d+)$/.exec(name)?.[1]);
   if (Number.isNaN(number)) throw new Error(`${name} is no signal`);
@@ -103,33 +103,33 @@ function nameOfSignal(number: number): string {
 
 /** The same number on every architecture. */
 const SYS_PIDFD_OPEN = 434;
-/** _IOWR(0xff, 11, struct pidfd_info) with the first version of it, 64 bytes. */
+/** _IOWR(0xff, 11, struct pidfd_info), with the first version of the struct: 64 bytes. */
 const PIDFD_GET_INFO = 0xc040ff0b;
 const INFO_BYTES = 64;
 const PIDFD_INFO_EXIT = 1n << 3n;
-/** Behind mask, cgroupid, and eleven ids of 4 bytes. */
+/** The offset behind mask, cgroupid and eleven ids of 4 bytes. */
 const EXIT_CODE = 60;
 
 const openPid = libcFunction<[number, 'long', number, 'unsigned int', number]>('long syscall(long, ...)');
 const ioctl = libcFunction<[number, number, 'void*', Buffer]>('int ioctl(int, unsigned long, ...)');
 
 /**
- * A process that is not our child. A zombie says itself how it ended (proc_pid_stat(5), exit_code). Once somebody has
- * waited for it, a pidfd that was opened before still knows (pidfd_open(2), PIDFD_GET_INFO, Linux 6.15).
+ * How a process that is not our child ended. A zombie shows it (proc_pid_stat(5), exit_code). Once its parent has
+ * waited for it, only a pidfd that was opened before still knows (pidfd_open(2), PIDFD_GET_INFO, Linux 6.15).
  */
 export interface Pidfd {
-  /** Undefined while the process runs, and where the kernel does not tell. */
+  /** Undefined while the process runs, and if the kernel does not know. */
   ended(): Ended | undefined;
   close(): void;
 }
 
-/** Undefined when the process is gone, or the kernel has no such thing. */
+/** Undefined if the process is gone, or the kernel has no pidfd. */
 export function openPidfd(pid: number): Pidfd | undefined {
   const fd = pidDescriptor(pid);
   if (fd === undefined) return undefined;
   return {
     ended: () => {
-      // In this order: whoever waits for it meanwhile makes it known to the pidfd.
+      // In this order: if the parent waits for it in between, the pidfd knows.
       const status = zombieStatus(pid) ?? waitedStatus(fd);
       return status === undefined ? undefined : endOf(status);
     },
@@ -137,7 +137,7 @@ export function openPidfd(pid: number): Pidfd | undefined {
   };
 }
 
-/** Closed on exec; undefined when the process is gone, or the kernel has no such thing (pidfd_open(2)). */
+/** A pidfd, closed on exec; undefined if the process is gone, or the kernel has none (pidfd_open(2)). */
 export function pidDescriptor(pid: number): number | undefined {
   const fd = openPid(SYS_PIDFD_OPEN, 'long', pid, 'unsigned int', 0);
   return fd < 0 ? undefined : fd;
@@ -151,7 +151,7 @@ function waitedStatus(fd: number): number | undefined {
   return info.readInt32LE(EXIT_CODE);
 }
 
-/** In another user's eyes the status is always 0. */
+/** The kernel shows other users a status of 0. */
 function zombieStatus(pid: number): number | undefined {
   const user = process.getuid?.();
   if (user !== 0 && fs.statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid !== user) return undefined;

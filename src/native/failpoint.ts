@@ -1,5 +1,5 @@
-// Named instants at which the crash tests kill the program. In the shipped program `reached` is empty and its
-// calls are left out by the build: only test/real/crash builds one in which it kills.
+// Named instants at which the crash tests kill the program. In the shipped program `reached` does nothing: only the
+// build of test/real/crash kills there.
 
 /** Every instant between two steps that can be seen from outside, by stage. */
 export type Failpoint =
@@ -35,14 +35,12 @@ export type Failpoint =
   | 's3.after-complete'
   | 'commit.before-record'
   | 'commit.after-record'
-  | 'reclaim.before-journal'
-  | 'reclaim.after-journal'
+  | 'reclaim.before-set-aside'
   | 'reclaim.set-aside'
   | 'reclaim.before-unlink'
   | 'reclaim.after-unlink'
   | 'recover.before-file'
   | 'recover.after-file'
-  | 'recover.before-journal'
   | 'restore.before-fetch'
   | 'restore.staged'
   | 'restore.fetched'
@@ -54,5 +52,5 @@ export type Failpoint =
   | 'finish.after-record'
   | 'finish.reclaimed';
 
-/** The program has come to this instant. */
+/** Marks this instant. */
 export function reached(_instant: Failpoint): void {}

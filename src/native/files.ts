@@ -1,11 +1,13 @@
-// File calls that keep capture inside the work directory and away from the task's writers: open beneath a
-// directory, ask for writers, rename without overwriting, lock, set times. None of them ever blocks on a FIFO or device.
+// File calls that keep capture inside the work directory and out of the way of programs that write: open beneath a
+// directory, find writers, rename without overwriting, lock, set times. None of them ever blocks on a FIFO or a device.
 import fs from 'node:fs';
+import { dirname } from 'node:path';
 import { errnoOf } from '../model/errors.ts';
 import type { FileFacts } from '../model/file/file-state.ts';
 import { encodePath, type RelPath } from '../model/path.ts';
 import { lstatBeneath, openUnder, withNul, type WorkDir } from './beneath.ts';
 import { lastErrno, libcFunction, systemError } from './libc.ts';
+import { isOursOrRoots } from './users.ts';
 
 const fcntl =
   libcFunction<[fd: number, command: number, type: 'int', value: number]>('int fcntl(int, int, ...)');
@@ -26,9 +28,9 @@ const RENAME_NOREPLACE = 1;
 export type WriterState = 'none' | 'writer' | 'unknown';
 
 /**
- * Is any process holding this file open for writing, or mapping it so? Takes a read lease and gives it back
- * at once (fcntl(2), F_SETLEASE): a writer that opens meanwhile would wait for us. `unknown` where leases do
- * not work: another user's file, network file systems. Before: {@link ignoreLeaseBreaks}.
+ * Does any process have this file open for writing, or a writable mapping of it? Takes a read lease and releases it at
+ * once (fcntl(2), F_SETLEASE); a writer that opens the file in between waits for us. `unknown` if leases do not work:
+ * another user's file, network file systems. Call {@link ignoreLeaseBreaks} before.
  */
 export function writerState(fd: number): WriterState {
   if (fcntl(fd, F_SETLEASE, 'int', F_RDLCK) === 0) {
@@ -39,8 +41,8 @@ export function writerState(fd: number): WriterState {
 }
 
 /**
- * A writer that opens a file in the moment of our lease sends SIGIO, whose default action is to end us (fcntl(2)). To be
- * called once or more often in a process that asks for writers.
+ * If a writer opens a file during our lease, the kernel sends us SIGIO, which by default ends the process (fcntl(2)).
+ * Each process that looks for writers calls this, once or more often.
  */
 export function ignoreLeaseBreaks(): void {
   if (!process.listeners('SIGIO').includes(ignore)) process.on('SIGIO', ignore);
@@ -48,7 +50,7 @@ export function ignoreLeaseBreaks(): void {
 
 function ignore(): void {}
 
-/** The same of a path beneath `root`; throws as {@link openBeneath} does. */
+/** The {@link writerState} of a path beneath `root`; throws as {@link openBeneath} does. */
 export function writerOf(root: WorkDir, path: string): WriterState {
   const fd = openBeneath(root, path);
   try {
@@ -59,10 +61,9 @@ export function writerOf(root: WorkDir, path: string): WriterState {
 }
 
 /**
- * Opens `path` for reading beneath `root` (an open directory and its absolute path): no component may be a
- * link, none may lead out, the open never waits (O_NONBLOCK) and the result is a regular file or the call
- * throws: ENOENT, ELOOP (a link), EXDEV (leads out), EINVAL (not a regular file), EACCES. `seen`: what stood there a
- * moment ago, as lstatBeneath tells it.
+ * Opens a regular file beneath `root` for reading. No component may be a link, the path may not lead out, and the open
+ * never waits (O_NONBLOCK). Throws ENOENT, ELOOP (a link), EXDEV (leads out), EINVAL (not a regular file), EACCES.
+ * `seen`: the result of a recent {@link lstatBeneath}.
  */
 export function openBeneath(root: WorkDir, path: string, seen = lstatBeneath(root, path)): number {
   refuseSpecial(seen, path);
@@ -77,9 +78,9 @@ export function openBeneath(root: WorkDir, path: string, seen = lstatBeneath(roo
 }
 
 /**
- * Opens a regular file where somebody may have put something else: follows no link at its end, and never waits for the
- * other end of a FIFO (fifo(7)). `flags` as in open(2); what it makes has mode 0600. Throws EINVAL for what is no regular
- * file, and ELOOP for a link.
+ * Opens a regular file at a path where others may have put something else. Follows no link in the last component, and
+ * never waits for the other end of a FIFO (fifo(7)). `flags` as in open(2); a new file has mode 0600. Throws EINVAL if
+ * it is not a regular file, and ELOOP if it is a link.
  */
 export function openRegular(path: string, flags: number): number {
   const { O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = fs.constants;
@@ -89,15 +90,41 @@ export function openRegular(path: string, flags: number): number {
   throw systemError('open (not a regular file)', 'EINVAL', path);
 }
 
-/** To open a FIFO would let its writer go on, and to open a device may move it (fifo(7), st(4)): neither is done. */
+const OTHERS_MAY_WRITE = 0o002;
+
+/**
+ * Opens a file that the user has named, to append to it; makes it with the mode 0644 under the umask. Where others may
+ * write in its directory, another user's link is not followed (as by fs.protected_symlinks, proc_sys_fs(5), which only
+ * knows sticky directories), and another user's FIFO or device is not opened: EPERM. A FIFO that nobody reads: ENXIO.
+ */
+export function openToAppend(file: string): number {
+  const { O_WRONLY, O_APPEND, O_CREAT, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
+  const path = encodePath(file);
+  const there = fs.lstatSync(path, { throwIfNoEntry: false });
+  const isPlain = there === undefined || there.isFile();
+  if (
+    !isPlain &&
+    !isOursOrRoots(there.uid) &&
+    (fs.statSync(encodePath(dirname(file))).mode & OTHERS_MAY_WRITE) !== 0
+  )
+    throw systemError(`open (made by user ${there.uid} in a directory that others may write)`, 'EPERM', file);
+  // Whatever takes its place now is neither followed nor waited for.
+  const flags = O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK | (isPlain ? O_NOFOLLOW : 0);
+  const fd = fs.openSync(path, flags, 0o644);
+  if (!isPlain || fs.fstatSync(fd).isFile()) return fd;
+  fs.closeSync(fd);
+  throw systemError('open (not a regular file)', 'EINVAL', file);
+}
+
+/** Opening a FIFO would let its writer go on, and opening a device may move it (fifo(7), st(4)). */
 function refuseSpecial(stat: fs.BigIntStats | undefined, path: string): void {
   if (stat === undefined || stat.isFile() || stat.isSymbolicLink()) return;
   throw systemError('open (not a regular file)', 'EINVAL', path);
 }
 
 /**
- * Renames unless the new name exists (renameat2(2), RENAME_NOREPLACE); false when it does. Where the file
- * system has no such flag, a hard link and an unlink do the same.
+ * Renames unless the new name exists (renameat2(2), RENAME_NOREPLACE); false if it does. If the file system does not
+ * have that flag, makes a hard link and unlinks the old name.
  */
 export function renameNoReplace(from: string, to: string): boolean {
   if (renameat2(AT_FDCWD, withNul(from), AT_FDCWD, withNul(to), RENAME_NOREPLACE) === 0) return true;
@@ -114,7 +141,7 @@ export function renameNoReplace(from: string, to: string): boolean {
   return true;
 }
 
-/** Takes the exclusive lock of an open file without waiting (flock(2)); false when another process has it. */
+/** Takes the exclusive lock of an open file without waiting (flock(2)); false if another process has it. */
 export function tryLock(fd: number): boolean {
   if (flock(fd, LOCK_EX_NB) === 0) return true;
   const code = lastErrno();
@@ -123,8 +150,8 @@ export function tryLock(fd: number): boolean {
 }
 
 /**
- * Sets atime and mtime of an open file (futimens(2)); `mtimeNs` counts from the epoch, as a decimal string. Node's
- * utimes takes a double: too coarse to give a file the very time that it had.
+ * Sets atime and mtime of an open file (futimens(2)). `mtimeNs`: ns since the epoch, as a decimal string. Node's utimes
+ * takes a double, which is too coarse to restore a time exactly.
  */
 export function setMtime(fd: number, mtimeNs: string): void {
   const ns = BigInt.asIntN(64, BigInt(mtimeNs));
@@ -165,15 +192,15 @@ export function factsBeneath(root: WorkDir, path: RelPath): FileFacts | undefine
 }
 
 /**
- * For so many ms after a change another one may leave all times of the file as they are: before Linux 6.13 two writes
- * within one clock tick (up to 10 ms) have one mtime. Git's "racy" rule.
+ * For this many ms after a change, another change may leave all times of the file as they are: before Linux 6.13 two
+ * writes within one clock tick (up to 10 ms) have the same mtime. Git calls such files "racy".
  */
 export function racyMs(kernelRelease: string): number {
   const [major = 0, minor = 0] = kernelRelease.split('.').map((part) => Number.parseInt(part, 10));
   return major > 6 || (major === 6 && minor >= 13) ? 0 : 20;
 }
 
-/** When the inode under a path was created, ns since the epoch; 0 if nobody knows. */
+/** When the inode at a path was created, ns since the epoch; 0 if unknown. */
 export function bornNsOf(root: WorkDir, path: RelPath): bigint {
   try {
     return lstatBeneath(root, path)?.birthtimeNs ?? 0n;

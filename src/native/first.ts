@@ -1,5 +1,5 @@
-// The first file of each process and of each worker but the launcher's: dist/<name>.cjs loads the program of its own name.
+// The first file of the process of a sidecar and of `capture flush`: dist/<name>.cjs loads dist/<name>-program.cjs.
+import { loadCompiled } from './compiled.ts';
 import path from 'node:path';
-import { loadProgram } from './program.ts';
 
-loadProgram(path.basename(import.meta.filename, '.cjs'));
+loadCompiled<() => void>(`${path.basename(import.meta.filename, '.cjs')}-program`)();

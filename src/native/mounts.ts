@@ -1,8 +1,8 @@
-// The mount that a path lies on, as proc_pid_mountinfo(5) tells it: statfs(2) knows only a number of the file system.
+// The mount that a path is on, from proc_pid_mountinfo(5): statfs(2) gives only a number for the file system.
 import fs from 'node:fs';
 
 export interface Mount {
-  /** Where it is mounted. */
+  /** The directory where it is mounted. */
   readonly point: string;
   /** `ext4`, `tmpfs`, `nfs4`, `fuse.sshfs`. */
   readonly type: string;
@@ -10,14 +10,14 @@ export interface Mount {
   readonly options: readonly string[];
 }
 
-/** `path`: absolute, without links. Undefined where the kernel does not tell. */
+/** `path`: absolute, without links. Undefined without /proc. */
 export function mountOf(path: string): Mount | undefined {
   return readTable()
     .split('\n')
     .flatMap(parseLine)
     .filter(({ point }) => path === point || path.startsWith(point === '/' ? '/' : `${point}/`))
     .reduce<Mount | undefined>(
-      // Of two at one place the later one lies on top.
+      // Of two mounts at one point, the later one covers the other.
       (best, mount) => (best === undefined || mount.point.length >= best.point.length ? mount : best),
       undefined,
     );
@@ -40,7 +40,7 @@ function parseLine(line: string): readonly Mount[] {
   return [{ point: unescaped(point), type, options: fields[5]?.split(',') ?? [] }];
 }
 
-/** Space, tab, line feed and backslash stand there as `\040`. */
+/** Space, tab, line feed and backslash are octal there: `\040`. */
 function unescaped(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 }

@@ -1,4 +1,4 @@
-// File systems on which another node can write a file: no event tells of that, only a scan.
+// File systems on which another node can write a file: no event reports that, only a scan finds it.
 import fs from 'node:fs';
 import { encodePath, type RelPath } from '../model/path.ts';
 import { beneath, heldPath, type WorkDir } from './beneath.ts';
@@ -23,7 +23,7 @@ const NETWORK_TYPES: ReadonlyMap<number, string> = new Map([
   [0x7461636f, 'ocfs2'],
 ]);
 
-/** The name of the network file system with this type, undefined for a local one. */
+/** The name of the network file system of this type; undefined for a local one. */
 export function networkFileSystem(type: number): string | undefined {
   return NETWORK_TYPES.get(type >>> 0);
 }
@@ -35,8 +35,8 @@ export function fileSystemType(path: string): number {
 const haveOurClock = new WeakMap<WorkDir, boolean>();
 
 /**
- * How long ago an instant is that mtime or ctime tell, ms; below 0 if the time of day was set back since. Undefined on a network
- * file system: its server has a clock of its own.
+ * The age of an mtime or ctime, ms; below 0 if the time of day was set back since. Undefined on a network file system,
+ * whose server has a clock of its own.
  */
 export function fileAgeMs(root: WorkDir, ns: string): number | undefined {
   let isOurs = haveOurClock.get(root);
@@ -48,8 +48,8 @@ export function fileAgeMs(root: WorkDir, ns: string): number | undefined {
 }
 
 /**
- * Where the files beneath a work directory are: a server's file system can be mounted anywhere below it, at any time. Each
- * device (st_dev, stat(2)) is asked for its kind once.
+ * Which files beneath a work directory are on a network file system: one can be mounted anywhere below it, at any time.
+ * Each device (st_dev, stat(2)) is looked up once.
  */
 export class Devices {
   readonly #root: WorkDir;
@@ -59,7 +59,7 @@ export class Devices {
     this.#root = root;
   }
 
-  /** True for a file on a network file system, whose lstat(2) says `dev`; false if it cannot be looked at any more. */
+  /** True for a file on a network file system, whose lstat(2) gave `dev`; false if it cannot be looked up any more. */
   isRemote(path: RelPath, dev: bigint): boolean {
     const known = this.#isRemote.get(dev);
     if (known !== undefined) return known;

@@ -1,16 +1,16 @@
-// Which files a process has open for writing, as proc_pid_fd(5) and proc_pid_fdinfo(5) tell it. Nothing is known of a
-// process that is gone, or is another user's.
+// Which files a process has open for writing, from proc_pid_fd(5) and proc_pid_fdinfo(5). None if the process is gone,
+// or is another user's.
 import fs from 'node:fs';
 import { readProc } from './processes.ts';
 
 const O_ACCMODE = 0o3;
 
 export interface WritableDescriptor {
-  /** Below /proc: leads to the file itself, also when it has no name any more. */
+  /** Below /proc: leads to the file itself, even if the file has no name any more. */
   readonly link: string;
   /** O_APPEND: every write goes to the end of the file. */
   readonly appends: boolean;
-  /** Where the next write without a place of its own goes, bytes. */
+  /** The offset of the next write(2), bytes. */
   readonly position: number;
 }
 
@@ -24,7 +24,7 @@ export function writableDescriptors(pid: number): readonly WritableDescriptor[] 
   });
 }
 
-/** Where the next byte goes that this process writes to its open file `fd`: with O_APPEND to the end. */
+/** The offset of the next byte that this process writes to its descriptor `fd`: with O_APPEND, the end of the file. */
 export function nextByteOf(pid: number, fd: number): number {
   const link = `/proc/${pid}/fd/${fd}`;
   const found = writableDescriptors(pid).find((descriptor) => descriptor.link === link);
@@ -40,6 +40,6 @@ function descriptorNumbers(pid: number): readonly string[] {
   try {
     return fs.readdirSync(`/proc/${pid}/fd`);
   } catch {
-    return []; // gone, or another user's: then it cannot be judged
+    return []; // gone, or another user's
   }
 }

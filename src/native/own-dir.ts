@@ -1,5 +1,5 @@
-// Our own directory in the work directory, `.capture/`, and the moves between it and the task's files. Every
-// directory is made or checked component by component: a link is never followed, a file never overwritten.
+// Our own directory in the work directory, `.capture/`, and moves between it and the task's files. Every directory is
+// made or checked component by component: links are never followed, files never overwritten.
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
@@ -7,7 +7,7 @@ import { decodePath, encodePath, joinPath, pathBytes, type RelPath } from '../mo
 import {
   beneath,
   beneathAsText,
-  beneathMeanwhile,
+  beneathAsync,
   heldPath,
   isBlocked,
   lstatBeneath,
@@ -16,14 +16,15 @@ import {
 import { renameNoReplace } from './files.ts';
 import { systemError } from './libc.ts';
 import { makePrivateDir, openPrivateDir } from './private-dir.ts';
+import { removeTree } from './remove-tree.ts';
 
-/** `reclaim`: files on their way to deletion; `aside`: kept for the user; `restore`, `gather`: downloads under way. */
+/** `reclaim`: files about to be deleted; `aside`: files kept for the user; `restore`, `gather`: downloads under way. */
 export type OwnPlace = 'reclaim' | 'aside' | 'restore' | 'gather';
 
-/** File systems allow 255 bytes; what is left is for the number in front. */
+/** File systems allow 255 bytes; the rest is for the number in front. */
 const ASIDE_NAME_LIMIT_BYTES = 240;
 
-/** `.capture/<place>`, made when it is not there; for our user only, as the files in it may be secret. */
+/** Makes `.capture/<place>` if it is missing. Only our user has access, because its files may be secret. */
 export function ownDir(root: WorkDir, place: OwnPlace): RelPath {
   const own = openPrivateDir(`${heldPath(root)}/${OWN_DIR}`);
   try {
@@ -34,30 +35,21 @@ export function ownDir(root: WorkDir, place: OwnPlace): RelPath {
   }
 }
 
-/** Removes `.capture/<place>` with all in it. Through no link: what that leads to is somebody else's. */
-export function removeOwnDir(root: WorkDir, place: OwnPlace): void {
-  try {
-    beneath(root, `${OWN_DIR}/${place}`, (full) => fs.rmSync(full, { recursive: true, force: true }));
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT' && !isBlocked(error)) throw error;
-  }
-}
-
-/** Removes a file or a directory with all in it. Through no link, either. */
+/** Removes a file, or a directory with all that is in it. Follows no link. */
 export async function removeBeneath(root: WorkDir, path: RelPath): Promise<void> {
   try {
-    await beneathMeanwhile(root, path, (full) => fs.promises.rm(full, { recursive: true, force: true }));
+    await beneathAsync(root, path, (full) => removeTree(typeof full === 'string' ? full : decodePath(full)));
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT' && !isBlocked(error)) throw error;
   }
 }
 
-/** The path as node:fs wants it. */
+/** The absolute path, for node:fs. */
 export function absolutePath(root: WorkDir, path: RelPath): string | Buffer {
   return encodePath(`${heldPath(root)}/${path}`);
 }
 
-/** Makes the directories above `path`. Throws ENOTDIR or ELOOP where something else, a link too, stands in the way. */
+/** Makes the directories above `path`. Throws ENOTDIR or ELOOP if something else, even a link, is in the way. */
 export function makeParents(root: WorkDir, path: RelPath): void {
   const parts = path.split('/').slice(0, -1);
   let dir = '';
@@ -73,19 +65,19 @@ function makeDir(absolute: string | Buffer): void {
   try {
     fs.mkdirSync(absolute);
   } catch (error) {
-    // Another process was faster; the caller looks at what it made.
+    // Another process was faster. The caller checks what it made.
     if (errnoOf(error) !== 'EEXIST') throw error;
   }
 }
 
-/** Renames inside the work directory; false, and nothing is changed, when the new name is taken. */
+/** Renames inside the work directory. False if the new name is taken; then nothing changes. */
 export function moveInside(root: WorkDir, from: RelPath, to: RelPath): boolean {
   return beneathAsText(root, from, (source) =>
     beneathAsText(root, to, (target) => renameNoReplace(source, target)),
   );
 }
 
-/** Moves a file back to where it was; false when the path is taken, or a file or link stands in place of a directory. */
+/** Moves a file back to where it was; false if that path is taken, or a file or link is in place of a directory. */
 export function putBack(root: WorkDir, from: RelPath, path: RelPath): boolean {
   try {
     makeParents(root, path);
@@ -96,7 +88,7 @@ export function putBack(root: WorkDir, from: RelPath, path: RelPath): boolean {
   }
 }
 
-/** Moves a file to `.capture/aside/<n>-<name of path>` with the first free n, and says where it is. */
+/** Moves a file to `.capture/aside/<n>-<name of path>` with the first free n. Returns the new path. */
 export function moveAside(root: WorkDir, from: RelPath, path: RelPath): RelPath {
   const dir = ownDir(root, 'aside');
   const name = decodePath(

@@ -1,4 +1,4 @@
-// Who is at the other end of a unix socket, as the kernel knows it: nobody can lie about that.
+// Which process is at the other end of a unix socket. The kernel says so, and nobody can fake it.
 import type { Socket } from 'node:net';
 import { lastErrno, libcFunction, systemError } from './libc.ts';
 
@@ -7,9 +7,9 @@ const getsockopt = libcFunction<
 >('int getsockopt(int, int, int, void*, void*)');
 
 const SOL_SOCKET = 1;
-/** The same number on every architecture that Node runs on, but for POWER (asm/socket.h). */
+/** The same number on every architecture that Node runs on, except POWER (asm/socket.h). */
 const SO_PEERCRED = process.arch === 'ppc64' ? 21 : 17;
-/** struct ucred: pid, uid, gid, of 32 bits each (unix(7)). */
+/** struct ucred: pid, uid, gid, 32 bits each (unix(7)). */
 const UCRED_FIELDS = 3;
 
 export interface Peer {
@@ -17,9 +17,9 @@ export interface Peer {
   readonly uid: number;
 }
 
-/** The process that connected, and its user, when it did (unix(7), SO_PEERCRED). */
+/** The process that connected, and its user at that time (unix(7), SO_PEERCRED). */
 export function peerOf(fd: number): Peer {
-  // In the machine's own byte order.
+  // In native byte order.
   const credentials = new Uint32Array(UCRED_FIELDS);
   const lengthBytes = Uint32Array.of(credentials.byteLength);
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, credentials, lengthBytes) !== 0)
@@ -28,7 +28,7 @@ export function peerOf(fd: number): Peer {
   return { pid, uid };
 }
 
-/** Node offers no other way to a socket's descriptor. Throws if the other end is gone. */
+/** The descriptor of a socket, which Node offers in no other way. Throws if the other end is gone. */
 export function descriptorOf(socket: Socket): number {
   const { _handle: handle } = socket as unknown as { readonly _handle: { readonly fd: number } | null };
   if (handle === null) throw new Error('the client is gone');

@@ -1,6 +1,6 @@
-// A directory that is ours alone, and the files in it: `.capture/`, sockets, scratch. Where others may write above it,
-// they can make it first, or put links and FIFOs into it. So it is held open while it is used, checked by what is held,
-// and nothing in it is followed, waited for or written through.
+// Directories that are ours alone, and their files: `.capture/`, sockets, scratch. If others may write in the directory
+// above, they can make ours first, or put links and FIFOs into it. So we hold it open while it is used, check the open
+// directory, and never follow a link in it, wait for a FIFO, or write to a file that others made.
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
@@ -13,9 +13,9 @@ const OTHERS_WRITE = 0o022;
 const STICKY = 0o1000;
 
 /**
- * Makes `dir` (mode 0700; the directory above it must be there), or takes one of ours that is there. Throws an Error
- * that says why if it is not a directory, belongs to another user, is for all users (sticky, as /tmp), or others may write
- * in it and chmod(2) does not help.
+ * Makes `dir` (mode 0700; its parent must exist), or opens one of ours that exists. Throws an Error that says why if it
+ * is not a directory, belongs to another user, is for all users (sticky, as /tmp), or others may write in it and
+ * chmod(2) does not help.
  */
 export function openPrivateDir(dir: string): HeldDirectory {
   try {
@@ -26,12 +26,12 @@ export function openPrivateDir(dir: string): HeldDirectory {
   return holdPrivateDir(dir);
 }
 
-/** Makes the directory, or throws, as above. */
+/** Makes the directory, or throws as {@link openPrivateDir} does. */
 export function makePrivateDir(dir: string): void {
   openPrivateDir(dir).close();
 }
 
-/** As {@link openPrivateDir}, of one that is there: throws ENOENT otherwise. */
+/** As {@link openPrivateDir}, but only opens: throws ENOENT if it does not exist. */
 export function holdPrivateDir(dir: string): HeldDirectory & { readonly fd: number } {
   const fd = openDirectory(dir);
   const at = `/proc/self/fd/${fd}`;
@@ -40,9 +40,9 @@ export function holdPrivateDir(dir: string): HeldDirectory & { readonly fd: numb
     const us = process.geteuid?.();
     if (uid !== us && uid !== ownerOfNewFile(at))
       throw new Error(`${showPath(dir)} belongs to user ${uid}, and we are ${us}`);
-    // Root owns /tmp: closed to others, it would stop all of them.
+    // If we are root, /tmp is ours: closed to others, it would stop all of them.
     if ((mode & STICKY) !== 0) throw new Error(`${showPath(dir)} is a directory for all users`);
-    // A volume's driver may have added rights for a group since we made it (fsGroup in Kubernetes).
+    // The driver of a volume may have added rights for a group since we made it (fsGroup in Kubernetes).
     if ((mode & OTHERS) !== 0) closeToOthers(at);
     if ((fs.fstatSync(fd).mode & OTHERS_WRITE) !== 0)
       throw new Error(`others may write in ${showPath(dir)}, and that cannot be changed`);
@@ -63,8 +63,8 @@ function openDirectory(dir: string): number {
 }
 
 /**
- * Who owns what we make in this directory: a file server may map all its users to one (root_squash, an EFS access
- * point). Undefined if we can make nothing there.
+ * The owner of what we make in this directory: a file server may map all users to one (root_squash, an EFS access
+ * point). Undefined if we cannot make anything there.
  */
 function ownerOfNewFile(at: string): number | undefined {
   const probe = `${at}/.owner-${randomBytes(8).toString('hex')}`;
@@ -86,11 +86,11 @@ function closeToOthers(at: string): void {
   try {
     fs.chmodSync(at, 0o700);
   } catch {
-    // A read-only file system, or one without modes: the caller looks at what it is.
+    // A read-only file system, or one without modes: the caller checks the mode.
   }
 }
 
-/** What `act` makes of a path to the directory, which is held meanwhile. Throws ENOENT if it is not there. */
+/** Calls `act` with a path to the directory, which is held meanwhile. Throws ENOENT if it does not exist. */
 export function inPrivateDir<T>(dir: string, act: (at: string) => T): T {
   const held = holdPrivateDir(dir);
   try {
@@ -101,14 +101,14 @@ export function inPrivateDir<T>(dir: string, act: (at: string) => T): T {
 }
 
 /**
- * Opens a file of ours in a private directory. Throws if what stands there is no regular file of ours: never waits for
- * the other end of a FIFO (fifo(7)), follows no link. `flags` as in open(2).
+ * Opens a file of ours in a private directory. Throws if it is not a regular file of ours. Never waits for the other
+ * end of a FIFO (fifo(7)), and follows no link. `flags` as in open(2).
  */
 export function openPrivateFile(dir: string, name: string, flags: number): number {
   return inPrivateDir(dir, (at) => openHeldFile({ at }, name, flags));
 }
 
-/** The same in a private directory that is held. */
+/** The same in a private directory that is held already. */
 export function openHeldFile({ at }: Pick<HeldDirectory, 'at'>, name: string, flags: number): number {
   const fd = fs.openSync(encodePath(`${at}/${name}`), flags | O_NOFOLLOW | O_NONBLOCK, 0o600);
   try {
@@ -121,7 +121,10 @@ export function openHeldFile({ at }: Pick<HeldDirectory, 'at'>, name: string, fl
   }
 }
 
-/** The text of a file; undefined if there is none that is ours, or the directory is not. */
+/** The task may write there, too. More than the baselines of a million inputs take. */
+const LARGEST_BYTES = 256 * 2 ** 20;
+
+/** The text of a file; undefined if it does not exist, it or the directory is not ours, or it is larger than we write. */
 export function readPrivateFile(dir: string, name: string): string | undefined {
   let fd: number;
   try {
@@ -130,13 +133,13 @@ export function readPrivateFile(dir: string, name: string): string | undefined {
     return undefined;
   }
   try {
-    return fs.readFileSync(fd, 'utf8');
+    return fs.fstatSync(fd).size > LARGEST_BYTES ? undefined : fs.readFileSync(fd, 'utf8');
   } finally {
     fs.closeSync(fd);
   }
 }
 
-/** Makes a new file (mode 0600), and opens it for writing. Throws EEXIST if anything of that name is there. */
+/** Makes a new file (mode 0600), and opens it for writing. Throws EEXIST if the name is taken. */
 export function makePrivateFile(dir: string, name: string): number {
   return inPrivateDir(dir, (at) => makeFile(`${at}/${name}`));
 }
@@ -145,7 +148,7 @@ function makeFile(path: string): number {
   return fs.openSync(encodePath(path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
 }
 
-/** Writes a file anew, and puts it in place of what stands there, whatever that is; `written`: before that. */
+/** Writes a new file, and renames it over whatever has that name. Calls `written` before it renames. */
 export function replacePrivateFile(
   dir: string,
   name: string,
@@ -166,7 +169,7 @@ export function replacePrivateFile(
   });
 }
 
-/** Removes a file or a link of that name, if there is one. */
+/** Removes the file or link of that name, if there is one. */
 export function removePrivateFile(dir: string, name: string): void {
   inPrivateDir(dir, (at) => fs.rmSync(encodePath(`${at}/${name}`), { force: true }));
 }

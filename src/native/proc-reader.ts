@@ -1,20 +1,23 @@
-// What /proc says of single processes, asked again and again at little cost: their files are kept open, as reading an
-// open one takes a third of the time, and one of a process that has ended fails whoever has its pid now.
+// Reads what /proc says about single processes, again and again at little cost. Its files are kept open: reading an
+// open one takes a third of the time. If the process has ended, its open files fail, even if another process has its
+// pid now.
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import { parseStat, type ProcessStat, processTable, shareOfOpenFiles } from './processes.ts';
 
-/** A process, and the children of its threads (proc_pid_task(5)). */
+/** A process, and the children of all of its threads (proc_pid_task(5)). */
 export interface ProcessFacts extends ProcessStat {
-  /** Undefined when the kernel does not tell (no CONFIG_PROC_CHILDREN). */
+  /** Undefined if the kernel does not list them (no CONFIG_PROC_CHILDREN). */
   readonly children: readonly number[] | undefined;
 }
 
-/** Two for a process, and one for each thread more. Of a larger task the others are opened each time. */
+/**
+ * A process takes two descriptors, and one for each further thread. Beyond this limit, files are opened for each read.
+ */
 const MOST_KEPT_OPEN = 128;
 
 const PAGE_BYTES = 4096;
-/** The kernel hands out a page at a time, as many whole entries as fit: less than that is the end (seq_file). */
+/** The kernel returns a page at a time, filled with whole entries: a shorter read is the end (seq_file). */
 const FULL_BYTES = PAGE_BYTES - 32;
 
 interface Kept {
@@ -31,8 +34,8 @@ export class ProcReader {
   #bytes = Buffer.allocUnsafeSlow(2 * PAGE_BYTES);
 
   /**
-   * Undefined when the process is gone, or hidden from us. Children are read before the rest: what a wait took off
-   * the list meanwhile has raised the count of faults. `mainOnly`: its other threads start no processes.
+   * Undefined if the process is gone, or hidden from us. Children are read first: if one is missing because the process
+   * has just waited for it, `childFaults` has risen. `mainOnly`: the other threads start no processes.
    */
   read(pid: number, mainOnly = false): ProcessFacts | undefined {
     const kept = this.#kept.get(pid);
@@ -55,7 +58,7 @@ export class ProcReader {
     return facts;
   }
 
-  /** Closes what is kept open of other processes than these. */
+  /** Closes the files of all processes but these. */
   keepOnly(pids: { has(pid: number): boolean }): void {
     for (const [pid, kept] of this.#kept) if (!pids.has(pid)) this.#forget(pid, kept);
   }
@@ -93,7 +96,7 @@ export class ProcReader {
       this.#open += 1;
     } catch (error) {
       if (errnoOf(error) === undefined) throw error;
-      // A thread that has just ended has none, or a kernel that does not tell of any.
+      // Either the thread has just ended and has no children, or the kernel lists none.
       return fs.existsSync(`/proc/${pid}/task/${thread}`) ? undefined : [];
     }
     const mayStay = this.#open <= this.#most;
@@ -127,7 +130,7 @@ export class ProcReader {
   }
 }
 
-/** Our own children, of all threads, zombies too; empty without /proc. */
+/** Our own children, of all threads, with zombies; none without /proc. */
 export function childPids(): readonly number[] {
   const reader = new ProcReader();
   const children = reader.read(process.pid)?.children;
@@ -137,7 +140,7 @@ export function childPids(): readonly number[] {
   );
 }
 
-/** Adds a process and all below it, but `self` and what that has started. */
+/** Adds a process and all of its descendants, except `self` and the descendants of `self`. */
 export function addTree(found: Map<number, ProcessFacts>, root: number, self?: number): void {
   const reader = new ProcReader();
   const visit = (pid: number): void => {

@@ -1,4 +1,4 @@
-// Processes as the kernel knows them: the table in /proc, orphans that come to us, signals and limits.
+// Processes as the kernel knows them: the table in /proc, adopted orphans, signals and limits.
 import fs from 'node:fs';
 import os from 'node:os';
 import { errnoOf } from '../model/errors.ts';
@@ -26,7 +26,7 @@ const PR_SET_DUMPABLE = 4;
 const PR_SET_CHILD_SUBREAPER = 36;
 const RLIMIT_NOFILE = 7;
 
-/** USER_HZ, the unit of times in proc_pid_stat(5): 100 on every architecture that Node has. */
+/** USER_HZ, the unit of times in proc_pid_stat(5): 100 on every architecture that Node runs on. */
 const TICKS_PER_S = 100;
 /** PF_EXITING of linux/sched.h. */
 const PF_EXITING = 0x4;
@@ -43,49 +43,50 @@ export interface ProcessStat {
   /** Minor faults of children that it has waited for. */
   readonly childFaults: number;
   readonly threads: number;
-  /** CPU time of all its threads, s. */
+  /** CPU time of all threads, s. */
   readonly cpuS: number;
   /** CPU time of children that it has waited for, and of those that they have waited for, s. */
   readonly waitedCpuS: number;
   /** Clock ticks since boot. */
   readonly startTicks: number;
-  /** Signals 1 to 31 that it ignores, as a mask. */
+  /** The mask of the signals 1 to 31 that it ignores. */
   readonly ignores: number;
-  /** Of a zombie the status that its parent will get (wait(2)); 0 in another user's eyes. */
+  /** For a zombie, the status that its parent will get (wait(2)); 0 for other users. */
   readonly waitStatus: number;
 }
 
 /**
- * From now on a descendant whose parent dies becomes our child (prctl(2), PR_SET_CHILD_SUBREAPER). Where the kernel has
- * no such thing, orphans go to init.
+ * From now on a descendant whose parent dies becomes our child (prctl(2), PR_SET_CHILD_SUBREAPER). If the kernel does
+ * not support it, orphans go to init.
  */
 export function becomeSubreaper(): void {
-  setProcess(PR_SET_CHILD_SUBREAPER, 1);
+  callPrctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
 /**
- * From now on the kernel sends us this signal when our parent dies, however that is (prctl(2), PR_SET_PDEATHSIG). False
- * if `parent` is gone already: then no signal comes.
+ * From now on the kernel sends us this signal when our parent dies, for whatever reason (prctl(2), PR_SET_PDEATHSIG).
+ * False if `parent` has died already: then no signal comes.
  */
 export function signalAtDeathOf(parent: number, signal: NodeJS.Signals): boolean {
-  setProcess(PR_SET_PDEATHSIG, os.constants.signals[signal]);
+  callPrctl(PR_SET_PDEATHSIG, os.constants.signals[signal]);
   return process.ppid === parent;
 }
 
 /**
- * From now on no other process of our user reads our environment, memory and open files (prctl(2), PR_SET_DUMPABLE), or
- * finds them in a core file. Programs that we start are as ever (execve(2)). Only for a process that knows a secret which
- * its tasks do not: neither can a sidecar read there then where its messages go, nor a runner who is left of a task.
+ * From now on no other process of our user can read our environment, memory and open files (prctl(2), PR_SET_DUMPABLE),
+ * and no core file contains them. Programs that we start are not affected (execve(2)). Only for a process that knows a
+ * secret which its tasks do not. Not for a launcher: its sidecar could not open its stderr, and a runner could not find
+ * it among the processes of a task.
  */
 export function hideFromOurUser(): void {
-  setProcess(PR_SET_DUMPABLE, 0);
+  callPrctl(PR_SET_DUMPABLE, 0);
 }
 
-function setProcess(option: number, value: number): void {
+function callPrctl(option: number, value: number): void {
   prctl(option, 'unsigned long', value, 'unsigned long', 0, 'unsigned long', 0, 'unsigned long', 0);
 }
 
-/** Every process that we can see; not one moment: a process can fork while we read. */
+/** Every process that we can see. Not a snapshot: a process can fork while we read. */
 export function processTable(): ReadonlyMap<number, ProcessStat> {
   const table = new Map<number, ProcessStat>();
   for (const pid of processIds()) {
@@ -95,13 +96,13 @@ export function processTable(): ReadonlyMap<number, ProcessStat> {
   return table;
 }
 
-/** One process; undefined when it is gone, or hidden from us. */
+/** One process; undefined if it is gone, or hidden from us. */
 export function readStat(pid: number): ProcessStat | undefined {
   const text = readProc(pid, 'stat');
   return text === undefined ? undefined : parseStat(text);
 }
 
-/** The name stands in parentheses and may itself hold any byte: what counts follows the last one. */
+/** The name is in parentheses, and may contain any byte: the other fields follow the last parenthesis. */
 export function parseStat(text: string): ProcessStat {
   const end = text.lastIndexOf(')');
   const fields = text.slice(end + 2).split(' ');
@@ -133,8 +134,8 @@ export function lifeOf({ state, flags, threads }: ProcessStat): 'alive' | 'exiti
 }
 
 /**
- * Every living process below `root`, without the subtrees that begin with a pid of `without`. Zombies are
- * passed over, but not what lives below them.
+ * Every living process below `root`, without the subtrees of the pids in `without`. Leaves zombies out, but not their
+ * descendants.
  */
 export function descendants(root: number, without: ReadonlySet<number>): readonly number[] {
   const table = processTable();
@@ -152,24 +153,27 @@ export function descendants(root: number, without: ReadonlySet<number>): readonl
   return found;
 }
 
-/** A zombie has ended; it only waits for its parent to ask. */
+/** A zombie has ended, and its parent has not waited for it yet. */
 export function isZombie(stat: ProcessStat | undefined): boolean {
   return stat?.state === 'Z' || stat?.state === 'X';
 }
 
-/** Processes that were started with `NAME=value` in their environment; those of other users are not seen. */
+/** Processes that were started with `NAME=value` in their environment. Those of other users are not found. */
 export function processesWithEnvironment(assignment: string): readonly number[] {
   return processIds().filter((pid) => readProc(pid, 'environ')?.split('\0').includes(assignment) ?? false);
 }
 
-/** Are the processes that this program starts no children of its own? `name`: as in proc_pid_comm(5). */
+/**
+ * True if a program has its processes started by a daemon, so that they are not its children. `name`: as in
+ * proc_pid_comm(5).
+ */
 export function startsElsewhere(name: string): boolean {
   return REMOTE_STARTERS.has(name);
 }
 
 /**
- * Programs that have their work done by a daemon: what writes the task's files is none of their descendants. By the
- * name in proc_pid_comm(5), which has at most 15 bytes.
+ * Programs that let a daemon do the work: the processes that write the task's files are not their descendants. Names as
+ * in proc_pid_comm(5), of at most 15 bytes.
  */
 const REMOTE_STARTERS: ReadonlySet<string> = new Set(
   [
@@ -178,7 +182,7 @@ const REMOTE_STARTERS: ReadonlySet<string> = new Set(
   ].flatMap((names) => names.split(' ')),
 );
 
-/** True for a process that is there and that we may not see or signal: another user's (proc(5), hidepid). */
+/** True for a process that exists but that we may not see or signal: another user's (proc(5), hidepid). */
 export function isHidden(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -194,7 +198,7 @@ export function caughtSignals(status = ''): bigint | undefined {
   return mask === undefined ? undefined : BigInt(`0x${mask}`);
 }
 
-/** A file of /proc/PID as bytes in a string; undefined when the process is gone or is another user's. */
+/** A file of /proc/PID, one character for each byte; undefined if the process is gone, or another user's. */
 export function readProc(pid: number, name: string): string | undefined {
   try {
     return fs.readFileSync(`/proc/${pid}/${name}`, 'latin1');
@@ -204,7 +208,7 @@ export function readProc(pid: number, name: string): string | undefined {
   }
 }
 
-/** Of all processes that we can see; empty without /proc. */
+/** The pids of all processes that we can see; none without /proc. */
 export function processIds(): readonly number[] {
   try {
     return fs.readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []));
@@ -214,41 +218,46 @@ export function processIds(): readonly number[] {
   }
 }
 
-/** Sends a signal to a pid, or to a group when negative; false when nobody is there any more. */
+/**
+ * Sends a signal to a pid, or to a group if negative; false if it does not exist any more, or is not ours to signal.
+ */
 export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal);
   } catch (error) {
-    // EPERM: a member that changed its user; it cannot be ours to signal.
+    // EPERM: the process has changed its user, and so it is not ours to signal.
     const code = errnoOf(error);
     if (code === 'ESRCH' || code === 'EPERM') return false;
     throw error;
   }
 }
 
-/** Our soft limit of open files (getrlimit(2)); Node has raised it to the hard one at its start. */
+/** Our soft limit of open files (getrlimit(2)). Node raises it to the hard limit when it starts. */
 export function openFilesLimit(): number {
   const limit = Buffer.alloc(16); // struct rlimit: soft, hard
   if (getrlimit(RLIMIT_NOFILE, limit) !== 0) throw systemError('getrlimit', lastErrno());
   return Number(limit.readBigUInt64LE(0));
 }
 
-/** Of the descriptors that a node allows; the others are for what else is open. Many allow 1,024, some far fewer. */
+/**
+ * One part's share of the descriptors that a node allows; the rest is for other files. Many nodes allow 1,024, some far
+ * fewer.
+ */
 const SHARE_OF_OPEN_FILES = 1 / 8;
 
 let sharers = 1;
 
-/** How many runs of this process have these parts, from now on. */
+/** From now on, this many runs of the process share its descriptors. */
 export function shareOpenFilesAmong(runs: number): void {
   sharers = Math.max(1, runs);
 }
 
-/** How many descriptors one part of us may keep open: `most`, or its share of what we may open at all. */
+/** How many descriptors one part of capture may keep open: at most `most`, and at most its share of the limit. */
 export function shareOfOpenFiles(most: number): number {
   return Math.max(1, Math.min(most, Math.floor((openFilesLimit() * SHARE_OF_OPEN_FILES) / sharers)));
 }
 
-/** Lowers our soft limit of open files, which Node raised at its start: children inherit it (setrlimit(2)). */
+/** Lowers our soft limit of open files, which Node has raised when it started: children inherit it (setrlimit(2)). */
 export function setOpenFilesLimit(soft: number): void {
   const limit = Buffer.alloc(16); // struct rlimit: soft, hard
   if (getrlimit(RLIMIT_NOFILE, limit) !== 0) throw systemError('getrlimit', lastErrno());

@@ -1,18 +1,18 @@
-// Writes to a file descriptor that we share with the task, without a stream: libuv would make a shared pipe
-// non-blocking, and the task would read EAGAIN. Must never block for long, nor fail the run.
+// Writes to a file descriptor that we share with the task. Uses no stream: libuv would make a shared pipe non-blocking,
+// and the task would get EAGAIN. Must never block for long, nor fail the run.
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import { lastErrno, libcFunction } from './libc.ts';
 
-/** A reader that takes nothing for so long loses the message: capturing goes on. */
+/** If a reader takes nothing for this long, the message is lost: capturing goes on. */
 const PATIENCE_MS = 500;
 const PAUSE_MS = 5;
 
 const pause = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * Writes all of it, synchronously. Text is lost, and nothing else happens, when nobody reads any more (EPIPE,
- * a closed descriptor, a terminal that hung up), or nobody for half a second.
+ * Writes all of the text, synchronously. If nobody reads any more (EPIPE, a closed descriptor, a terminal that hung
+ * up), or the reader keeps us waiting for half a second, the text is lost, and nothing else happens.
  */
 export function writeText(fd: number, text: string): void {
   const bytes = Buffer.from(text, 'utf8');
@@ -22,7 +22,7 @@ export function writeText(fd: number, text: string): void {
     try {
       at += fs.writeSync(fd, bytes, at);
     } catch (error) {
-      // Somebody else made the pipe non-blocking, and it is full.
+      // Another process has made the pipe non-blocking, and it is full.
       if (errnoOf(error) !== 'EAGAIN' || pausedMs >= PATIENCE_MS) return;
       Atomics.wait(pause, 0, 0, PAUSE_MS);
       pausedMs += PAUSE_MS;
@@ -31,15 +31,16 @@ export function writeText(fd: number, text: string): void {
 }
 
 /**
- * A write that never waits for the reader. The shared file is never made non-blocking, which would be done to the task
- * too: we open it once more for ourselves, or ask for each call.
+ * A write that never waits for the reader. It never makes the shared open file non-blocking, which would affect the
+ * task too: it opens the file again for itself, or asks in each call.
  */
 export interface TryWrite {
   /**
-   * Bytes taken: fewer than given, or 0, when the reader has no room now. What nobody can read any more counts as taken.
+   * Returns the bytes taken: fewer than given, or 0, if the reader has no room now. If nobody can read them any more,
+   * all count as taken.
    */
   write(bytes: Buffer): number;
-  /** Closes what was opened here. */
+  /** Closes what {@link openTryWrite} opened. */
   close(): void;
 }
 
@@ -55,10 +56,10 @@ const WITHOUT_WAITING = 0x40 | 0x4000;
 const POLLOUT = 4;
 /** struct pollfd: int fd, short events, short revents. */
 const POLLFD_BYTES = 8;
-/** What a pipe that poll(2) calls writable takes without waiting, on every system (PIPE_BUF of POSIX). */
+/** What a pipe takes without waiting, on every system, if poll(2) calls it writable (PIPE_BUF of POSIX). */
 const PIPE_BYTES = 512;
 
-/** The way that fits what `fd` is now: file, pipe, terminal, socket. Never throws. */
+/** Chooses the way that fits `fd`: a file, pipe, terminal or socket. Never throws. */
 export function openTryWrite(fd: number): TryWrite {
   try {
     const stat = fs.fstatSync(fd);
@@ -66,21 +67,21 @@ export function openTryWrite(fd: number): TryWrite {
       return { write: (bytes) => written(() => fs.writeSync(fd, bytes), bytes), close: nothing };
     if (stat.isSocket()) return { write: orWithoutLibc(fd, sent), close: nothing };
     const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = fs.constants;
-    // An open file of our own, with flags of its own (proc(5), /proc/pid/fd; open(2)).
+    // An open file description of our own, with its own flags (proc(5), /proc/pid/fd; open(2)).
     const own = fs.openSync(`/proc/self/fd/${fd}`, O_WRONLY | O_NONBLOCK | O_NOCTTY);
     return {
       write: (bytes) => written(() => fs.writeSync(own, bytes), bytes),
       close: () => fs.closeSync(own),
     };
   } catch {
-    // Another user's terminal, no /proc, a FIFO that has no reader now.
+    // Another user's terminal, no /proc, or a FIFO without a reader now.
   }
   return { write: orWithoutLibc(fd, writtenAfterPoll), close: nothing };
 }
 
 function nothing(): void {}
 
-/** Where koffi cannot be loaded, that is what we have to say. */
+/** Writes even if koffi cannot be loaded, as the text may be the message about that. */
 function orWithoutLibc(fd: number, write: (fd: number, bytes: Buffer) => number): TryWrite['write'] {
   return (bytes) => {
     try {
@@ -105,7 +106,7 @@ function sent(fd: number, bytes: Buffer): number {
   return lastErrno() === 'EAGAIN' ? 0 : bytes.length;
 }
 
-/** Waits only if another process takes the room between the two calls. */
+/** Waits only if another process fills the pipe between the two calls. */
 function writtenAfterPoll(fd: number, bytes: Buffer): number {
   const list = Buffer.alloc(POLLFD_BYTES);
   list.writeInt32LE(fd, 0);

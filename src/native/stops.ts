@@ -1,6 +1,6 @@
-// The signals that tell a command without a task of its own to stop: `capture watch`, a restore, what reads an array.
-// Process 1 of a container ignores every signal that it does not handle (pid_namespaces(7)), so all of them are handled
-// from the start.
+// The signals that stop a command without a task of its own: `capture watch`, a restore, commands that read an array.
+// Process 1 of a container ignores every signal that it does not handle (pid_namespaces(7)), so all of these are
+// handled from the start.
 import os from 'node:os';
 import { clockMs } from './clock.ts';
 
@@ -15,11 +15,11 @@ export interface Stop {
 
 export interface Stops {
   readonly first: Promise<Stop>;
-  /** A second signal: somebody is in a hurry. */
+  /** A second signal: the user is in a hurry. */
   readonly second: Promise<Stop>;
-  /** Calls `listener` at each one from now on, until the returned function is called. */
+  /** Calls `listener` at each signal from now on, until the returned function is called. */
   onEach(listener: (stop: Stop) => void): () => void;
-  /** From now on they have no effect: it is decided with which status we end. */
+  /** From now on signals have no effect: the exit status is decided. */
   close(): void;
 }
 
@@ -28,12 +28,12 @@ export function openStops(): Stops {
   const next = (): Promise<Stop> => new Promise((resolve) => waiting.push(resolve));
   const [first, second] = [next(), next()];
   const listeners = new Set<(stop: Stop) => void>();
-  const hear = (signal: NodeJS.Signals): void => {
+  const onSignal = (signal: NodeJS.Signals): void => {
     const stop = { signal, number: os.constants.signals[signal], atMs: clockMs() };
     waiting.shift()?.(stop);
     for (const listener of listeners) listener(stop);
   };
-  for (const signal of STOPPING) process.on(signal, hear);
+  for (const signal of STOPPING) process.on(signal, onSignal);
   return {
     first,
     second,
@@ -44,7 +44,7 @@ export function openStops(): Stops {
     close: () => {
       for (const signal of STOPPING) {
         process.on(signal, () => undefined);
-        process.off(signal, hear);
+        process.off(signal, onSignal);
       }
     },
   };

@@ -1,11 +1,11 @@
-// What capture clears away of its own: sockets, journals, temporary files. A file system that has turned read-only, or a
-// directory that is gone, keeps it from that. It costs litter, and must never cost the run.
+// Clears away what capture itself has made: sockets, journals, temporary files. If the file system has become
+// read-only, or a directory is gone, it stays: litter must never cost the run.
 
-/** Runs `clear`, which deletes only what capture itself has made; if that fails, it stays. */
+/** Runs `clear`, which may delete only what capture itself has made. Ignores errors. */
 export function tidyUp(clear: () => void): void {
   try {
     clear();
   } catch {
-    // Nobody needs to know: the next start clears away what it finds.
+    // The next start clears away what it finds.
   }
 }

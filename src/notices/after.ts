@@ -1,9 +1,9 @@
-// A notice that comes by itself after a while, to rehearse a preemption on a machine that nobody takes away.
+// A notice that fires by itself after a while, to rehearse a preemption on a machine that nobody takes away.
 import { formatMs } from '../model/units.ts';
 import { pause } from './metadata.ts';
 import type { Source, SourceOptions } from './source.ts';
 
-/** The notice says no instant, so that `--grace` counts. */
+/** The notice names no instant, so `--grace` applies. */
 export class AfterSource implements Source {
   readonly #options: SourceOptions;
   readonly #ms: number;

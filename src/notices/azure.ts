@@ -1,18 +1,18 @@
-// Azure's scheduled events: will this virtual machine be evicted, deleted, moved or restarted? Azure waits until the
-// instant in NotBefore, or until everybody has approved. Azure documentation, "Scheduled Events for Linux VMs".
+// Azure's scheduled events: will this virtual machine be evicted, deleted, redeployed or restarted? Azure waits until
+// the instant in NotBefore, or until everybody has approved. Azure documentation, "Scheduled Events for Linux VMs".
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import net from 'node:net';
 import * as z from 'zod';
 import type { Notice } from '../model/format/notice.ts';
 import { type Answer, askAtFirst, baseUrl, jsonOf, poll, tryAsk } from './metadata.ts';
-import { absent, atInstant, instantMs, type Source, type SourceOptions } from './source.ts';
+import { reportAbsent, atInstant, instantMs, type Source, type SourceOptions } from './source.ts';
 
 const EVENTS_PATH = '/metadata/scheduledevents?api-version=2020-07-01';
 const NAME_PATH = '/metadata/instance/compute/name?api-version=2021-02-01&format=text';
 const HEADERS = { metadata: 'true' } as const;
 
-/** What takes the task's memory or disk away. `Freeze` pauses for seconds, and is no notice. */
+/** Events that take the task's memory or disk away. `Freeze` pauses for seconds, and is no notice. */
 const VERB: ReadonlyMap<string, string> = new Map([
   ['Preempt', 'evicts'],
   ['Terminate', 'deletes'],
@@ -35,18 +35,18 @@ const Events = z.object({
 type Event = z.infer<typeof Events>['Events'][number];
 
 /** An event that takes this machine away. */
-interface Ours {
+interface OwnEvent {
   readonly id: string;
   readonly notice: Notice;
-  /** Scheduled, and of no other machine: nobody else loses time if we approve it. */
+  /** Scheduled, and for no other machine: nobody else loses time if capture approves it. */
   readonly isOursToApprove: boolean;
 }
 
-/** `CAPTURE_AZURE_METADATA_ENDPOINT` is ours: Azure's clients have no variable for this service. */
+/** capture's own variable is `CAPTURE_AZURE_METADATA_ENDPOINT`: Azure's clients have none for this service. */
 export class AzureSource implements Source {
   readonly #options: SourceOptions;
   readonly #base: ReturnType<typeof baseUrl>;
-  #ours: readonly Ours[] = [];
+  #ours: readonly OwnEvent[] = [];
   #presence: Presence | undefined;
 
   constructor(options: SourceOptions) {
@@ -58,7 +58,7 @@ export class AzureSource implements Source {
     const { pace, signal, tell } = this.#options;
     const base = this.#base;
     if ('wrong' in base) {
-      absent(this.#options, `no notices from Azure: CAPTURE_AZURE_METADATA_ENDPOINT ${base.wrong}`);
+      reportAbsent(this.#options, `no notices from Azure: CAPTURE_AZURE_METADATA_ENDPOINT ${base.wrong}`);
       return;
     }
     const question = { headers: HEADERS, timeoutMs: pace.timeoutMs, signal };
@@ -66,7 +66,7 @@ export class AzureSource implements Source {
     const machine = nameOf(named);
     if (machine === undefined) {
       const why = 'failed' in named ? named.failed : `http ${named.status}`;
-      absent(
+      reportAbsent(
         this.#options,
         `no notices from Azure: its metadata service does not name this machine (${why})`,
       );
@@ -74,7 +74,7 @@ export class AzureSource implements Source {
     }
     this.#presence = showPresence(`azure-${base.host}`);
     signal.addEventListener('abort', () => this.#presence?.leave(), { once: true });
-    // The first list switches the service on for this machine, which takes up to two minutes.
+    // The first request enables the service for this machine, which takes up to two minutes.
     let timeoutMs = pace.slowTimeoutMs;
     await poll(
       async () => {
@@ -109,7 +109,7 @@ export class AzureSource implements Source {
       const how = 'failed' in answer ? answer.failed : `http ${answer.status}`;
       log.debug(`told Azure that it need not wait for us: ${how}`);
     } catch {
-      // Closed meanwhile: Azure waits until the instant that it named.
+      // The source was closed: Azure waits until the instant that it named.
     }
   }
 }
@@ -120,15 +120,15 @@ function nameOf(answer: Answer | { readonly failed: string }): string | undefine
 }
 
 /**
- * The events that take this machine away; the ones before if the list cannot be read. The whole list is read each time,
- * whatever its DocumentIncarnation: after a fault that number may start again, and must not hide an event.
+ * The events that take this machine away; the previous ones if the list cannot be read. The whole list is read each
+ * time, whatever its DocumentIncarnation: after a fault that number may restart, and must not hide an event.
  */
 function read(
   body: string,
   machine: string,
-  before: readonly Ours[],
+  before: readonly OwnEvent[],
   { garbage }: SourceOptions,
-): readonly Ours[] {
+): readonly OwnEvent[] {
   const list = Events.safeParse(jsonOf(body));
   if (!list.success) {
     garbage('Azure gives a list of scheduled events that makes no sense');
@@ -137,7 +137,7 @@ function read(
   return list.data.Events.filter((event) => names(event, machine)).flatMap((event) => {
     const verb = VERB.get(event.EventType);
     if (verb === undefined) return [];
-    // An event that has started is the one that was told, whose instant it does not repeat.
+    // An event that has started no longer has its instant, so the known one is kept.
     const known = before.find(({ id }) => id === event.EventId)?.notice.atMs;
     const atMs = instantMs(event.NotBefore) ?? known;
     const what = `Azure ${verb} this machine${atInstant(atMs)}`;
@@ -149,20 +149,20 @@ function read(
   });
 }
 
-/** The list is that of a whole set of machines. Azure's names are told apart without regard to case. */
+/** The list covers a whole set of machines. Azure's names ignore case. */
 function names({ Resources }: Event, machine: string): boolean {
   return Resources.some((name) => name.toLowerCase() === machine.toLowerCase());
 }
 
 interface Presence {
-  /** We are not here any more. True if nobody else is; one in another network namespace is not seen. */
+  /** Ends this presence. True if no other capture is left; one in another network namespace is not visible. */
   leave(): boolean;
 }
 
 /**
- * Shows us to the other captures on this machine that hear the same notice, by an abstract socket (unix(7)): all users
- * see it, in any mount namespace, and it goes with its process, however that ends. `of` is what the neighbours have in
- * common. Never fails, and does not keep the process alive.
+ * Shows this process to other captures on this machine that get the same notice, by an abstract socket (unix(7)). All
+ * users see it, in any mount namespace, and it vanishes with its process, however that ends. `of`: what these captures
+ * have in common. Never fails, and does not keep the process alive.
  */
 function showPresence(of: string): Presence {
   const mine = `capture-${of}-${randomUUID()}`;
@@ -177,7 +177,7 @@ function showPresence(of: string): Presence {
   };
 }
 
-/** proc(5), /proc/net/unix: the last column; an abstract name begins with @, and each NUL of it is an @. */
+/** proc(5), /proc/net/unix: the last column. An abstract name begins with @, and each NUL in it is shown as @. */
 function namesInUse(): readonly string[] {
   try {
     const lines = fs.readFileSync('/proc/net/unix', 'latin1').split('\n');

@@ -1,5 +1,5 @@
-// A file whose appearance is the notice: for the scripts of a scheduler, and for platforms that have no source here.
-// The kernel tells of it (inotify(7)). Only where another node may write it do we look every few seconds.
+// A file whose appearance is the notice: for the scripts of a scheduler, and for platforms without a source here. The
+// kernel reports it (inotify(7)). capture polls every few seconds only where another node may write the file.
 import fs from 'node:fs';
 import path from 'node:path';
 import { errnoOf, reasonOf } from '../model/errors.ts';
@@ -8,16 +8,17 @@ import { encodePath, pathBytes, showPath } from '../model/path.ts';
 import { parseDurationMs } from '../model/units.ts';
 import { newDeferred } from '../model/waiting.ts';
 import { networkFileSystem } from '../native/network-files.ts';
+import { isStrangers } from '../native/users.ts';
 import { pause } from './metadata.ts';
 import { atInstant, instantMs, type Source, type SourceOptions } from './source.ts';
 
-/** An instant or a duration is short; anything longer is not read. */
+/** An instant or a duration is short; a longer file is not read. */
 const LARGEST_BYTES = 64;
 
-/** What the file holds if nothing is certain yet. */
+/** The file's content if nothing is certain yet. */
 export const ADVICE = 'advice';
 
-/** `file` is relative to the current directory, or absolute. `instantIn` says what else it may hold. */
+/** `file` is relative to the current directory, or absolute. `instantIn` parses its content. */
 export class FileSource implements Source {
   readonly #options: SourceOptions;
   readonly #file: string;
@@ -37,10 +38,11 @@ async function listen(options: SourceOptions, file: string): Promise<void> {
   for (;;) {
     const watched = watchNearest(file, options);
     try {
-      // Looked at only now: what appears after this look wakes us, what came before is seen by it.
-      const notice = await noticeOf(file);
+      // Read the file only after the watch is set: a file that appears later wakes the source, an earlier one is read
+      // here.
+      const notice = await noticeOf(file, options);
       tell(notice === undefined ? [] : [notice]);
-      await (watched.isHeard ? watched.changed : pause(pace.pollMs, signal));
+      await (watched.hasEvents ? watched.changed : pause(pace.pollMs, signal));
       signal.throwIfAborted();
     } finally {
       watched.close();
@@ -49,33 +51,33 @@ async function listen(options: SourceOptions, file: string): Promise<void> {
 }
 
 interface Watched {
-  /** False: only asking again tells. */
-  readonly isHeard: boolean;
-  /** Something happened there, or the signal came. */
+  /** False: no events here, only polling works. */
+  readonly hasEvents: boolean;
+  /** Resolves after an event there, or on the signal. */
   readonly changed: Promise<void>;
   close(): void;
 }
 
-/** Watches the file's directory, or the nearest one above it that is there: it may be made later. */
+/** Watches the file's directory, or the nearest existing one above it: the directory may be created later. */
 function watchNearest(file: string, { signal, garbage }: SourceOptions): Watched {
   const { promise: changed, resolve } = newDeferred<void>();
   const wake = (): void => resolve();
   try {
     const watcher = watchFrom(path.dirname(file), path.basename(file), wake);
-    if (watcher === undefined) return { isHeard: false, changed, close: () => undefined };
+    if (watcher === undefined) return { hasEvents: false, changed, close: () => undefined };
     signal.addEventListener('abort', wake, { once: true });
     const close = (): void => {
       signal.removeEventListener('abort', wake);
       watcher.close();
     };
-    return { isHeard: true, changed, close };
+    return { hasEvents: true, changed, close };
   } catch (error) {
     garbage(`cannot watch for the notice ${showPath(file)}, looking every few seconds: ${reasonOf(error)}`);
-    return { isHeard: false, changed, close: () => undefined };
+    return { hasEvents: false, changed, close: () => undefined };
   }
 }
 
-/** undefined on a network file system, where no event tells what another node does. Throws errno's. */
+/** undefined on a network file system, where another node causes no events. Throws errors with an errno. */
 function watchFrom(dir: string, name: string, wake: () => void): fs.FSWatcher | undefined {
   try {
     if (networkFileSystem(fs.statfsSync(encodePath(dir)).type) !== undefined) return undefined;
@@ -91,7 +93,7 @@ function watchFrom(dir: string, name: string, wake: () => void): fs.FSWatcher | 
     if (!ABSENT.has(errnoOf(error) ?? '') || dir === path.dirname(dir)) throw error;
   }
   const above = watchFrom(path.dirname(dir), path.basename(dir), wake);
-  // Made between the two looks: no event will tell of it.
+  // It was created between the two looks, so no event will report it.
   if (isDirectory(dir)) {
     above?.close();
     return watchFrom(dir, name, wake);
@@ -105,12 +107,17 @@ function isDirectory(dir: string): boolean {
   return fs.statSync(encodePath(dir), { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-async function noticeOf(file: string): Promise<Notice | undefined> {
+async function noticeOf(file: string, { garbage }: SourceOptions): Promise<Notice | undefined> {
   const stat = await fs.promises.stat(encodePath(file)).catch(() => undefined);
-  if (stat === undefined) return undefined;
-  // A pipe or a device is there as well, and reading it could wait for ever.
-  const isReadable = stat.isFile() && stat.size <= LARGEST_BYTES;
-  const text = isReadable ? await fs.promises.readFile(encodePath(file), 'utf8').catch(() => '') : '';
+  const name = await fs.promises.lstat(encodePath(file)).catch(() => undefined);
+  if (stat === undefined || name === undefined) return undefined;
+  if (isStrangers(file, name.uid)) {
+    const who = `user ${name.uid} has made it, in a directory for all users`;
+    garbage(`the notice ${showPath(file)} does not count: ${who}`);
+    return undefined;
+  }
+  // It may be a pipe or a device, and reading that could block for ever.
+  const text = stat.isFile() ? readShort(file) : '';
   if (text.trim() === ADVICE) {
     const what = `${showPath(file)} advises: this machine may be taken away`;
     return { source: 'file', kind: 'advice', atMs: undefined, what };
@@ -120,7 +127,23 @@ async function noticeOf(file: string): Promise<Notice | undefined> {
   return { source: 'file', kind: 'stop', atMs, what };
 }
 
-/** `90s` from when the file was written, or `2026-01-31T08:22:00Z`; anything else says no instant. */
+/** Empty if it is longer, or cannot be read. Whatever takes its place meanwhile is not waited for. */
+function readShort(file: string): string {
+  const { O_RDONLY, O_NONBLOCK, O_NOCTTY } = fs.constants;
+  let fd: number | undefined;
+  try {
+    fd = fs.openSync(encodePath(file), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    const bytes = Buffer.alloc(LARGEST_BYTES + 1);
+    const length = fs.fstatSync(fd).isFile() ? fs.readSync(fd, bytes, 0, bytes.length, 0) : 0;
+    return length > LARGEST_BYTES ? '' : bytes.toString('utf8', 0, length);
+  } catch {
+    return '';
+  } finally {
+    if (fd !== undefined) fs.closeSync(fd);
+  }
+}
+
+/** `90s` counts from when the file was written; or `2026-01-31T08:22:00Z`. Anything else names no instant. */
 function instantIn(text: string, writtenMs: number): number | undefined {
   const ms = parseDurationMs(text);
   if (ms !== undefined) return Math.round(writtenMs) + ms;

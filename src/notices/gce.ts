@@ -1,16 +1,16 @@
-// GCE's metadata server: is this machine preempted, or ended for its host's maintenance? It answers when
-// something changes, so nothing is asked in between. Compute Engine documentation, "View and query VM metadata"
-// (wait_for_change, last_etag, timeout_sec), "Spot VMs" and "Query metadata server for maintenance events".
+// GCE's metadata server: is this machine preempted, or stopped for its host's maintenance? It answers when something
+// changes, so there is no polling. Compute Engine documentation, "View and query VM metadata" (wait_for_change,
+// last_etag, timeout_sec), "Spot VMs" and "Query metadata server for maintenance events".
 import type { Notice } from '../model/format/notice.ts';
 import { type Answer, askAtFirst, baseUrl, poll, tryAsk } from './metadata.ts';
-import { absent, type Source, type SourceOptions } from './source.ts';
+import { reportAbsent, type Source, type SourceOptions } from './source.ts';
 
 const KEYS = ['preempted', 'maintenance-event'] as const;
 type Key = (typeof KEYS)[number];
 
-/** In the question and in the answer: only Google's own server knows it. */
+/** In the request and in the answer: only Google's own server sends it. */
 const FLAVOR = { 'metadata-flavor': 'Google' } as const;
-/** It answers after this time at the latest; a connection that died meanwhile is noticed a little later. */
+/** The server answers after this time at the latest; a dead connection is noticed a little later. */
 const LONGEST_WAIT_SECONDS = 300;
 const LATE_MS = 30_000;
 
@@ -32,14 +32,14 @@ async function listen(options: SourceOptions): Promise<void> {
   const host = env['GCE_METADATA_HOST'] ?? '';
   const base = baseUrl(host === '' ? undefined : `http://${host}`);
   if ('wrong' in base) {
-    absent(options, `no notices from GCE: GCE_METADATA_HOST ${base.wrong}`);
+    reportAbsent(options, `no notices from GCE: GCE_METADATA_HOST ${base.wrong}`);
     return;
   }
   const question = { headers: FLAVOR, timeoutMs: pace.timeoutMs, signal };
   const first = await askAtFirst(base, { ...question, path: pathOf('preempted') }, pace);
   if ('failed' in first || !isGoogle(first)) {
     const why = 'failed' in first ? first.failed : `http ${first.status}, not from Google's server`;
-    absent(options, `no notices from GCE: its metadata server does not answer (${why})`);
+    reportAbsent(options, `no notices from GCE: its metadata server does not answer (${why})`);
     return;
   }
   const standing = new Map<Key, Notice | undefined>();
@@ -47,7 +47,8 @@ async function listen(options: SourceOptions): Promise<void> {
     let etag = '';
     await poll(
       async () => {
-        // The first question only learns from which state on to wait; it may already be the notice.
+        // The first request returns the current etag, to wait for a change from there; its value may already be the
+        // notice.
         const path = etag === '' ? pathOf(key) : changePath(key, etag);
         const timeoutMs = etag === '' ? pace.timeoutMs : LONGEST_WAIT_SECONDS * 1000 + LATE_MS;
         const answer = await tryAsk(base, { ...question, path, timeoutMs });
@@ -81,7 +82,7 @@ function isGoogle({ headers }: Answer): boolean {
   return headers['metadata-flavor'] === FLAVOR['metadata-flavor'];
 }
 
-/** GCE never says the instant. A live migration is no notice: the task goes on on another host. */
+/** GCE never names the instant. A live migration is no notice: the task continues on another host. */
 function noticeOf(
   key: Key,
   value: string,

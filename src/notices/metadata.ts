@@ -1,4 +1,4 @@
-// Asks a metadata service on this machine, once or again and again. A question never goes through a proxy and is never
+// Asks a metadata service on this machine, once or repeatedly. A request never goes through a proxy and is never
 // redirected: the answer decides whether the task is stopped.
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,7 +7,7 @@ import { formatMs } from '../model/units.ts';
 import { pauseAfter } from '../model/waiting.ts';
 import type { Pace } from './source.ts';
 
-/** Link-local, the same on EC2, GCE and Azure; a number, because a name would wait for a resolver. */
+/** Link-local, the same on EC2, GCE and Azure. A number, because a name would need a resolver. */
 const METADATA_URL = 'http://169.254.169.254';
 
 export interface Question {
@@ -26,18 +26,18 @@ export interface Answer {
   readonly body: string;
 }
 
-/** The errno of connect(2) for a question that got no answer in time, so that callers can tell it from a refusal. */
+/** An errno of connect(2) for a request without an answer in time, so callers can tell it from a refusal. */
 const TIMED_OUT = 'ETIMEDOUT';
 const LARGEST_BODY_BYTES = 64 * 1024;
-/** A service that fails is asked more rarely, up to this many times the pace. */
-const RAREST = 8;
+/** A failing service is polled more rarely, up to this many times the usual interval. */
+const MOST_BACK_OFF = 8;
 
-/** An agent of our own: the global one obeys NODE_USE_ENV_PROXY (Node 24, "Built-in Proxy Support"). */
+/** capture's own agent: the global one obeys NODE_USE_ENV_PROXY (Node 24, "Built-in Proxy Support"). */
 const agent = new http.Agent({ keepAlive: false });
 
 /**
- * The service's answer, whatever its status. Rejects when there is none in time, when it is larger than 64 KiB,
- * and on the signal. The connection does not keep the process alive.
+ * The service's answer, whatever its status. Rejects if there is none in time, if it is larger than 64 KiB, and on the
+ * signal. The connection does not keep the process alive.
  */
 export async function ask(base: URL, question: Question): Promise<Answer> {
   return new Promise((resolve, reject) => {
@@ -52,7 +52,7 @@ export async function ask(base: URL, question: Question): Promise<Answer> {
     }, timeoutMs).unref();
     request.once('socket', (socket) => socket.unref());
     request.once('close', () => clearTimeout(timer));
-    // A second one can follow the first: unheard it would end the process.
+    // A second error can follow the first; without a listener it would end the process.
     request.on('error', reject);
     request.once('response', (response) => {
       const chunks: Buffer[] = [];
@@ -72,7 +72,7 @@ export async function ask(base: URL, question: Question): Promise<Answer> {
   });
 }
 
-/** `ask`, with a failure as a text in place of an error. */
+/** `ask`, with a failure as a text instead of an error. */
 export async function tryAsk(base: URL, question: Question): Promise<Answer | { readonly failed: string }> {
   try {
     return await ask(base, question);
@@ -82,14 +82,14 @@ export async function tryAsk(base: URL, question: Question): Promise<Answer | { 
   }
 }
 
-/** The address that `text` gives, or the link-local one if it gives none; or why it is no address. */
+/** The address in `text`, or the link-local one if `text` is empty; or why the text is not an address. */
 export function baseUrl(text: string | undefined): URL | { readonly wrong: string } {
   if (text === undefined || text === '') return new URL(METADATA_URL);
   const url = URL.canParse(text) ? new URL(text) : undefined;
   return url?.protocol === 'http:' ? url : { wrong: `'${text}' is no http address` };
 }
 
-/** Asks a few times, for a service that is just coming up; the last failure counts. */
+/** Tries a few times, for a service that is just starting; the last failure counts. */
 export async function askAtFirst(
   base: URL,
   question: Question,
@@ -103,28 +103,28 @@ export async function askAtFirst(
   return answer;
 }
 
-/** A lost packet, or a busy start of our own, must not cost the notices of the whole run. */
+/** A lost packet, or a busy start of capture, must not cost the notices of the whole run. */
 const FIRST_TRIES = 3;
 
-/** One round after the other until the signal, which rejects. After a failed round the pause is longer each time. */
+/** Repeats a round until the signal, which rejects. After failed rounds the pause grows. */
 export async function poll(
   round: () => Promise<'heard' | 'failed'>,
   { pollMs }: Pace,
   signal: AbortSignal,
 ): Promise<never> {
-  const backOff = { firstMs: pollMs, mostMs: pollMs * RAREST };
+  const backOff = { firstMs: pollMs, mostMs: pollMs * MOST_BACK_OFF };
   for (let failures = 0; ;) {
     failures = (await round()) === 'heard' ? 0 : failures + 1;
     await pause(pauseAfter(backOff, failures), signal);
   }
 }
 
-/** Waits without keeping the process alive. */
+/** Does not keep the process alive. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { ref: false, signal });
 }
 
-/** undefined when it is no JSON: no schema takes that. */
+/** undefined if the text is not JSON: no schema accepts that. */
 export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);

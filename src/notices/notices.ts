@@ -1,5 +1,5 @@
-// Read this first, then `source.ts`, the contract of a source. Opens the sources that the user chose, and tells what
-// they say: that this machine is taken away. What follows from it is decided elsewhere (launch/notices.ts).
+// Read this first, then `source.ts`, the contract of a source. Opens the sources that the user chose, and passes on
+// their notices that this machine is taken away. launch/notices.ts decides what follows.
 import { setMaxListeners } from 'node:events';
 import { reasonOf } from '../model/errors.ts';
 import { type Notice, type NoticeChoice, sameNotice } from '../model/format/notice.ts';
@@ -12,37 +12,41 @@ import { likelyCloud } from './platform.ts';
 import type { NoticeLog, Pace, Source, SourceOptions } from './source.ts';
 
 export interface NoticesOptions {
-  /** `--notice`, as often as it was given; with `none` among them nothing is opened. */
+  /** Every `--notice`; with `none` among them no source is opened. */
   readonly choices: readonly NoticeChoice[];
   readonly env: NodeJS.ProcessEnv;
   readonly log: NoticeLog;
-  /** Each notice once. Where its instant moves, the new one is told before the old one is withdrawn. */
+  /**
+   * Called once for each notice. If its instant changes, the new notice is reported before the old one is withdrawn.
+   */
   readonly onNotice: (notice: Notice) => void;
-  /** The platform has changed its mind. Called once, with the notice as it was told. */
+  /** The platform has withdrawn a notice. Called once, with the notice as it was reported. */
   readonly onWithdrawn: (notice: Notice) => void;
   readonly pace?: Pace;
 }
 
 export interface Notices {
-  /** Everything is safe: the platform need not wait for us (Azure's approval). Takes 1 s at most, never throws. */
+  /**
+   * Everything is stored: the platform need not wait any longer (Azure's approval). Takes at most 1 s, never throws.
+   */
   done(): Promise<void>;
-  /** Nothing is told afterwards. */
+  /** No callback is called afterwards. */
   close(): void;
 }
 
-/** Spot notices come two minutes (EC2) or 30 s (Azure) ahead: to lose two seconds of them does no harm. */
+/** Spot notices come two minutes (EC2) or 30 s (Azure) ahead, so losing two seconds does no harm. */
 export const PACE: Pace = { pollMs: 2000, timeoutMs: 1000, slowTimeoutMs: 130_000 };
 
 /**
- * Starts listening and returns at once: nothing here waits for a network, and nothing holds the process.
+ * Starts listening and returns at once: nothing here blocks on a network, or keeps the process alive.
  *
  * @example openNotices({ choices: [{ kind: 'auto' }], env: process.env, log, onNotice, onWithdrawn })
  */
 export function openNotices(options: NoticesOptions): Notices {
   const stop = new AbortController();
-  // Every source, request and pause listens: that is no leak.
+  // Every source, request and pause listens: that is not a leak.
   setMaxListeners(0, stop.signal);
-  const told = new Told(options.onNotice, options.onWithdrawn);
+  const told = new ReportedNotices(options.onNotice, options.onWithdrawn);
   const isSilent = options.choices.some(({ kind }) => kind === 'none');
   const sources = isSilent
     ? []
@@ -104,15 +108,15 @@ function open(
 
 export const CLOUDS = { ec2: Ec2Source, gce: GceSource, azure: AzureSource } as const;
 
-/** A source that fails must not end the sidecar: notices are a help, and nothing depends on them. */
+/** A failing source must not end the sidecar: notices are a help, and nothing depends on them. */
 function listen(source: Source, log: NoticeLog, signal: AbortSignal): void {
   source.run().catch((error: unknown) => {
     if (!signal.aborted) log.warn(`a notice source gave up: ${reasonOf(error)}`, { err: error });
   });
 }
 
-/** What all sources say together: a notice is told once, and withdrawn once, whichever source says it. */
-class Told {
+/** The notices of all sources together: each is reported once, and withdrawn once, whichever source names it. */
+class ReportedNotices {
   readonly #onNotice: (notice: Notice) => void;
   readonly #onWithdrawn: (notice: Notice) => void;
   readonly #bySource = new Map<number, readonly Notice[]>();
@@ -123,7 +127,9 @@ class Told {
     this.#onWithdrawn = onWithdrawn;
   }
 
-  /** All that stands now by one source. News first: where an instant moves, some notice stands at any moment. */
+  /**
+   * All current notices of one source. New ones are reported first: if an instant changes, there is always a notice.
+   */
   now(source: number, notices: readonly Notice[]): void {
     this.#bySource.set(source, notices);
     const before = this.#standing;

@@ -1,21 +1,21 @@
-// Which cloud this machine belongs to, as files and the environment tell. Without such a sign nothing is asked over the
-// network: where there is no metadata service, a question could wait for seconds.
+// Which cloud this machine belongs to, by files and environment variables. Without such a sign nothing is asked over
+// the network: without a metadata service, a request could block for seconds.
 import fs from 'node:fs';
 import path from 'node:path';
 
 export type Cloud = 'ec2' | 'gce' | 'azure';
 
-/** Where the kernel shows what the firmware says, and Xen. */
+/** Where the kernel exposes firmware data, and Xen's. */
 const DMI_DIR = '/sys/class/dmi/id';
 const HYPERVISOR_UUID = '/sys/hypervisor/uuid';
 
-/** On plain Hyper-V the vendor is Microsoft as well; this tag only Azure has (cloud-init's ds-identify). */
+/** On plain Hyper-V the vendor is Microsoft, too; only Azure has this asset tag (cloud-init's ds-identify). */
 const AZURE_ASSET_TAG = '7783-7084-3265-9085-8269-3286-77';
 
-/** A container on no machine of the user's: its metadata service tells nothing of interruptions. */
+/** A container that is on no machine of the user: its metadata service has no interruption notices. */
 const FARGATE = 'AWS_ECS_FARGATE';
 
-/** A variable of this cloud's own agents or clients; the empty value counts as unset. */
+/** A variable of this cloud's own agents or clients. An empty value counts as unset. */
 const VARIABLES: readonly (readonly [string, Cloud])[] = [
   ['AWS_EC2_METADATA_SERVICE_ENDPOINT', 'ec2'],
   ['GCE_METADATA_HOST', 'gce'],
@@ -26,7 +26,7 @@ const VARIABLES: readonly (readonly [string, Cloud])[] = [
   ['AZ_BATCH_TASK_ID', 'azure'],
 ];
 
-/** One cloud at most; undefined when nothing hints at one. */
+/** At most one cloud; undefined without a sign of any. */
 export function likelyCloud(env: NodeJS.ProcessEnv): Cloud | undefined {
   if (env['AWS_EXECUTION_ENV'] === FARGATE) return undefined;
   const byVariable = VARIABLES.find(([name]) => (env[name] ?? '') !== '');
@@ -38,12 +38,12 @@ function cloudByFirmware(): Cloud | undefined {
   if (['sys_vendor', 'board_vendor', 'bios_vendor'].some((name) => dmi(name) === 'Amazon EC2')) return 'ec2';
   // Instances on Xen (User Guide, "Detect whether a host is an EC2 instance").
   if (dmi('bios_version').endsWith('.amazon') || /^ec2/i.test(firstLine(HYPERVISOR_UUID))) return 'ec2';
-  // The vendor alone is also that of notebooks.
+  // Notebooks have the same vendor.
   if (dmi('product_name') === 'Google Compute Engine') return 'gce';
   return dmi('chassis_asset_tag') === AZURE_ASSET_TAG ? 'azure' : undefined;
 }
 
-/** Of sysfs, which is memory: this waits for nothing. '' when it is not there, or not ours to read. */
+/** From sysfs, which never blocks. '' if the file is missing, or not readable. */
 function firstLine(file: string): string {
   try {
     return (fs.readFileSync(file, 'utf8').split('\n', 1)[0] ?? '').trim();

@@ -1,5 +1,5 @@
-// Tells somebody how a run or an array ended: one POST of JSON, or one command with the same JSON on its standard input.
-// Whether that works changes nothing of the end itself.
+// Reports how a run or an array ended: one POST of JSON, or one command with the same JSON on its standard input. A
+// failed report does not change how the run ends.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import os from 'node:os';
@@ -9,21 +9,21 @@ import type { NotifyTarget } from '../model/format/settings.ts';
 import { type BackOff, linkSignals, pauseAfter } from '../model/waiting.ts';
 import { clockMs } from '../native/clock.ts';
 
-/** `done`: the task ended with 0 and everything is stored. `all-done`: of a whole array. */
+/** `done`: the task ended with 0 and everything is stored. `all-done`: a whole array. */
 export type NotifyEvent = 'done' | 'failed' | 'all-done';
 
-/** What is told. More fields may come later. */
+/** The JSON of a report. Fields may be added later. */
 export interface Notification {
   readonly event: NotifyEvent;
   /** A sentence for people; chat services show the field of this name. */
   readonly text: string;
   readonly task: string;
-  /** Of one run. */
+  /** Only for a single run. */
   readonly index?: string | undefined;
   readonly status: number;
-  /** Where its objects are. */
+  /** The store of its objects. */
   readonly store: string;
-  /** Of a whole array: how many indices there are in each state. */
+  /** For a whole array: the number of indices in each state. */
   readonly counts?: Readonly<Record<string, number>>;
 }
 
@@ -33,15 +33,15 @@ const COMMAND_MS = 30_000;
 const BACK_OFF: BackOff = { firstMs: 1000, mostMs: 4000 };
 
 export interface NotifyOptions {
-  /** Of the command; ours by default. */
+  /** Environment of the command; default: capture's own. */
   readonly env?: NodeJS.ProcessEnv;
-  /** Hears of the command's process in the turn in which it begins. */
+  /** Called with the command's process, in the turn of the event loop in which it starts. */
   readonly started?: (child: ChildProcess) => void;
 }
 
 /**
- * Undefined if it was told, else why not: never the address, which may hold a secret. The signal ends it: whoever has
- * no time left tells nobody.
+ * Undefined if the report was delivered, otherwise why not; never the address, which may contain a secret. The signal
+ * aborts it: a run without time left reports nothing.
  */
 export async function notify(
   target: NotifyTarget,
@@ -59,7 +59,7 @@ export async function notify(
   }
 }
 
-/** Three tries; an answer that will not change is the last (RFC 9110, 4xx but 408 and 429). */
+/** Three tries; a status that will not change is final (RFC 9110, 4xx except 408 and 429). */
 async function post(url: string, body: string, signal: AbortSignal): Promise<string | undefined> {
   let why: string | undefined;
   for (let tries = 0; tries < TRIES; tries += 1) {
@@ -91,7 +91,7 @@ async function postOnce(
     if (ok) return undefined;
     return { why: `the answer was ${status}`, isFinal: status < 500 && status !== 408 && status !== 429 };
   } catch (error) {
-    // fetch itself only says that it failed.
+    // fetch's own message says only that it failed.
     const { cause } = error as { readonly cause?: unknown };
     return { why: reasonOf(cause ?? error), isFinal: stop.aborted };
   } finally {
@@ -99,7 +99,7 @@ async function postOnce(
   }
 }
 
-interface CommandAround extends Required<NotifyOptions> {
+interface CommandOptions extends Required<NotifyOptions> {
   readonly body: string;
   readonly signal: AbortSignal;
 }
@@ -107,7 +107,7 @@ interface CommandAround extends Required<NotifyOptions> {
 async function command(
   text: string,
   { event, index, status }: Notification,
-  { body, signal, env, started }: CommandAround,
+  { body, signal, env, started }: CommandOptions,
 ): Promise<string | undefined> {
   const child = spawn('/bin/sh', ['-c', text], {
     stdio: ['pipe', 2, 2],
@@ -122,7 +122,7 @@ async function command(
     signal,
   });
   started(child);
-  // One that does not read it is right, too (EPIPE).
+  // A command that does not read its input is fine, too (EPIPE).
   child.stdin?.on('error', () => undefined);
   child.stdin?.end(`${body}\n`);
   await once(child, 'exit');

@@ -1,5 +1,5 @@
-// From the bytes of a file to the parts that are stored: compressed where that is worth it, with the best zstd that this
-// machine has, and cut to one size. The last part is set apart by its type: it must not leave before the file is proven.
+// From the bytes of a file to the parts that are stored: compressed if that is worthwhile, by the best zstd on this
+// machine, and cut to one size. The last part has a type of its own: it must not be sent before the file is proven.
 import { Readable } from 'node:stream';
 import zlib from 'node:zlib';
 import { loadZstd, type Zstd } from '../native/zstd.ts';
@@ -7,25 +7,30 @@ import type { Buffers } from './buffers.ts';
 import { chooseLevel } from './level.ts';
 import type { CompressorName, JobCompression } from './reading.ts';
 
-/** S3 takes at most 10,000 parts of at least 5 MiB; room is left for what grows when it is compressed. */
+/** S3 accepts at most 10,000 parts of at least 5 MiB. The margin is for content that grows when compressed. */
 export const MIN_PART_BYTES = 8 * 2 ** 20;
 const MOST_PARTS = 9000;
 
-/** Yields every part but the last, and returns the last. Each is memory of the buffers, and the receiver's from then on. */
+/**
+ * Yields every part but the last, and returns the last. Each part is a buffer, and belongs to the receiver from then
+ * on.
+ */
 export type Parts = AsyncGenerator<Uint8Array, Uint8Array>;
 
-/** Part size for a file of `sizeBytes`, a whole number of MiB. */
+/** Part size for a file of `sizeBytes`: a whole number of MiB. */
 export function partSizeBytes(sizeBytes: number): number {
   const MiB = 2 ** 20;
   return Math.max(MIN_PART_BYTES, Math.ceil(sizeBytes / MOST_PARTS / MiB) * MiB);
 }
 
-/** What gains less than 5 % is sent as it is: it would cost the reader more than it saves. */
+/**
+ * Content that shrinks by less than 5 % is sent uncompressed: decompressing would cost the reader more than it saves.
+ */
 const WORTH_RATIO = 0.95;
 
 /**
- * 512 KiB, the window of level 1. Beside a thread of zstd's own, that of level 3 takes 27 MiB more, and makes nothing
- * smaller that was measured.
+ * 512 KiB, the window of level 1. The window of level 3 takes 27 MiB more in zstd's own thread, and made nothing
+ * measured smaller.
  */
 const SMALL_WINDOW_LOG = 19;
 
@@ -37,12 +42,12 @@ export interface Encoded {
 export interface Encoding {
   readonly sizeBytes: number;
   readonly compression: JobCompression;
-  /** Undefined where there is no zstd: then nothing is compressed. */
+  /** Undefined if there is no zstd: then nothing is compressed. */
   readonly compressor: Compressor | undefined;
   readonly buffers: Buffers;
 }
 
-/** Reads the first chunk, and the rest as the parts are asked for. */
+/** Reads the first chunk now, and the rest as the parts are requested. */
 export async function encode(
   chunks: AsyncGenerator<Uint8Array, undefined>,
   { sizeBytes, compression, compressor, buffers }: Encoding,
@@ -71,7 +76,7 @@ export async function encode(
     const parts = gather(packed.by.stream(whole, level, sizeBytes, windowLog), partBytes, buffers);
     return { compressed: true, parts };
   }
-  // The generator still has to see its end, where the hash and the abort are looked at.
+  // Let the generator reach its end, where it checks the hash and the abort.
   await chunks.next();
   return { compressed: true, parts: onePart(packed.bytes) };
 }
@@ -82,7 +87,9 @@ async function sizeAt(by: Compressor, content: Uint8Array, level: number, buffer
   return frame.length;
 }
 
-/** Bytes as one frame; undefined if they are to be stored as they are: it gains too little, or is not wanted. */
+/**
+ * The bytes as one frame; undefined if they are to be stored uncompressed: that was requested, or they hardly shrink.
+ */
 export async function pack(
   content: Uint8Array,
   compression: JobCompression,
@@ -112,7 +119,7 @@ async function* startingWith(first: Uint8Array, rest: AsyncIterable<Uint8Array>)
   yield* rest;
 }
 
-/** Cuts to parts of one size. A piece need stay valid only until the next one is asked for. */
+/** Cuts the bytes to parts of one size. A piece need only stay valid until the next one is requested. */
 export async function* gather(pieces: AsyncIterable<Uint8Array>, partBytes: number, buffers: Buffers): Parts {
   let part: Uint8Array | undefined;
   let filledBytes = 0;
@@ -144,21 +151,20 @@ export async function* gather(pieces: AsyncIterable<Uint8Array>, partBytes: numb
   }
 }
 
-/** A body that is one part. */
+/** A body of a single part. */
 // oxlint-disable-next-line require-yield -- it has no part but the last
 async function* onePart(bytes: Uint8Array): Parts {
   return bytes;
 }
 
-/** What comes out are plain frames with content size and checksum, whichever made them. */
+/** Both implementations make plain frames with content size and checksum. */
 export interface Compressor {
   readonly name: Exclude<CompressorName, 'none'>;
-  /** One whole frame, in memory of `buffers`. */
+  /** One whole frame, in a buffer of `buffers`. */
   once(bytes: Uint8Array, level: number, buffers: Buffers): Uint8Array | Promise<Uint8Array>;
   /**
-   * One frame of exactly `sizeBytes` bytes of source, at least one. A piece is valid until the next one is
-   * asked for. Whoever stops before the end must say so with `return()`, as `for await` does. `windowLog`: not that of
-   * the level.
+   * One frame of exactly `sizeBytes` bytes of source, at least one. A piece is valid until the next one is requested.
+   * A caller that stops early must call `return()`, as `for await` does. `windowLog` overrides that of the level.
    */
   stream(
     source: AsyncIterable<Uint8Array>,
@@ -176,24 +182,31 @@ export async function loadCompressor(): Promise<Compressor | undefined> {
 
 let ofThread: Promise<Compressor | undefined> | undefined;
 
-/** One for all that make whole frames on this thread (`once`): each holds a MiB. Loaded when it is first asked for. */
+/**
+ * Shared by all callers that make whole frames on this thread (`once`), because each takes a MiB. Loaded on first use.
+ */
 export function compressorOfThread(): Promise<Compressor | undefined> {
   return (ofThread ??= loadCompressor());
 }
 
 type Context = InstanceType<Zstd['CCtx']>;
 
-/** From this size on a thread of zstd's own is worth its buffers; what it gains needs a second core (bench/parts/worker.mjs). */
+/**
+ * From this size on, zstd's own thread is worth its buffers; it needs a second core to gain time
+ * (bench/parts/worker.mjs).
+ */
 const OVERLAP_FROM_BYTES = 8 * 2 ** 20;
 const PIECE_BYTES = 256 * 2 ** 10;
 const NOTHING = new Uint8Array(0);
 
-/** Large files are compressed on a thread of zstd's own, while the worker reads and hashes. */
+/** Large files are compressed in zstd's own thread, while the worker reads and hashes. */
 class NapiCompressor implements Compressor {
   readonly name = 'zstd-napi';
   readonly #zstd: Zstd;
   readonly #plain: Context;
-  /** Used again: it holds some 15 MiB, which only the garbage collector frees, and that does not see its size. */
+  /**
+   * Reused: it holds about 15 MiB outside the heap, which only the garbage collector frees, without seeing its size.
+   */
   #overlapped: Context | undefined;
   readonly #piece = new Uint8Array(PIECE_BYTES);
 
@@ -215,7 +228,7 @@ class NapiCompressor implements Compressor {
   ): AsyncGenerator<Uint8Array> {
     if (sizeBytes <= OVERLAP_FROM_BYTES)
       return yield* this.#frame(this.#prepared(this.#plain, level), source, sizeBytes);
-    // Nobody's while it is in use: one that was left in the middle of a frame must never be used again.
+    // Taken out while it is in use: a context that was abandoned inside a frame must never be used again.
     const context = this.#prepared(this.#overlapped ?? new this.#zstd.CCtx(), level);
     this.#overlapped = undefined;
     context.setParameter(this.#zstd.CParameter.nbWorkers, 1);
@@ -260,15 +273,15 @@ class NapiCompressor implements Compressor {
   }
 
   /**
-   * Lets the thread finish what it was given. zstd 1.5.7 forgets none of it at a reset (`jobReady` in
-   * zstdmt_compress.c stays set), and the next frame would take the whole process down.
+   * Lets the thread finish its input. In zstd 1.5.7 a reset does not clear it (`jobReady` in zstdmt_compress.c stays
+   * set), and the next frame would crash the whole process.
    */
   #finish(context: Context): void {
     while (context.compressStream2(this.#piece, NOTHING, this.#zstd.EndDirective.flush)[0] > 0);
   }
 }
 
-/** What newer Nodes have and the types of the oldest supported one do not. */
+/** The part of node:zlib that newer Nodes have and the types of the oldest supported one lack. */
 interface ZstdOptions {
   readonly params: Readonly<Record<number, number>>;
   readonly pledgedSrcSize: number;
@@ -278,7 +291,7 @@ interface ZlibWithZstd {
   createZstdCompress(options: ZstdOptions): NodeJS.ReadWriteStream & AsyncIterable<Buffer>;
 }
 
-/** Node's own, for machines without a binary of zstd-napi. Undefined on a Node without it. */
+/** Node's own zstd, for machines without a binary of zstd-napi. Undefined on a Node without it. */
 export function zlibCompressor(): Compressor | undefined {
   if (!('createZstdCompress' in zlib)) return undefined;
   const zstd = zlib as unknown as ZlibWithZstd;
@@ -308,7 +321,7 @@ async function* throughStream(
   stream: NodeJS.ReadWriteStream & AsyncIterable<Buffer>,
 ): AsyncGenerator<Uint8Array> {
   const feeding = feed(source, stream);
-  // Told to the stream, so that it comes out of the loop below.
+  // Emitted on the stream, so that the loop below throws it.
   feeding.catch((error: unknown) => stream.emit('error', error));
   yield* stream;
   await feeding;
@@ -316,7 +329,7 @@ async function* throughStream(
 
 async function feed(source: AsyncIterable<Uint8Array>, stream: NodeJS.WritableStream): Promise<void> {
   for await (const chunk of source) {
-    // The chunk's memory is used again for the next one: it must be consumed first.
+    // The chunk's memory is reused for the next one: it must be consumed first.
     await new Promise<void>((resolve, reject) => {
       stream.write(chunk, (error) => (error ? reject(error) : resolve()));
     });

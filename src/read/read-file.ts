@@ -1,5 +1,5 @@
-// One job of a worker from its first look at the file to its answer. Never lets the last part out before the
-// file is proven unchanged.
+// One job of a worker, from the first look at the file to the answer. It never releases the last part before the file
+// is proven unchanged.
 import fs from 'node:fs';
 import os from 'node:os';
 import { sameContentFingerprint, sameFingerprint } from '../model/file/file-state.ts';
@@ -27,18 +27,18 @@ import {
   type Snapshot,
 } from './snapshot.ts';
 
-/** What a worker has for a job. */
+/** The resources of a worker for a job. */
 export interface Resources extends WorkerData {
   readonly root: WorkDir;
   readonly compressor: Compressor | undefined;
   readonly buffers: Buffers;
-  /** For one read(2) after the other. */
+  /** Reused for each read(2). */
   readonly buffer: Uint8Array;
 }
 
 export type WholeFile = Exclude<WorkerRequest['work'], { kind: 'range' }>;
 
-/** Answers a request for a whole file. Throws what is no state of the file, and the signal's reason. */
+/** Answers a request for a whole file. Throws errors that are not a state of the file, and the signal's reason. */
 export async function readFile(
   resources: Resources,
   { work, smallOnly, seen }: Omit<WorkerRequest, 'work' | 'root'> & { readonly work: WholeFile },
@@ -64,8 +64,8 @@ export async function readFile(
   }
 }
 
-/** What one reading of a file works with. */
-interface Pass {
+/** The context of one reading of a file. */
+interface ReadingContext {
   readonly resources: Resources;
   readonly snapshot: Snapshot;
   readonly job: ReadJob;
@@ -73,7 +73,7 @@ interface Pass {
   readonly signal: AbortSignal;
 }
 
-async function read(pass: Pass): Promise<WorkerAnswer> {
+async function read(pass: ReadingContext): Promise<WorkerAnswer> {
   const { resources, snapshot, job, signal } = pass;
   const { buffer, buffers } = resources;
   if (!isLarge(snapshot)) return sendCopy(pass, copyToMemory(snapshot, buffers, buffer.length), 'unused');
@@ -82,12 +82,12 @@ async function read(pass: Pass): Promise<WorkerAnswer> {
   return copy === undefined ? stream(pass, 'full') : sendCopy(pass, copy, 'used');
 }
 
-/** Sends a copy that was taken just now. Closes it. */
-async function sendCopy(pass: Pass, copy: Copy, spool: BodyHead['spool']): Promise<WorkerAnswer> {
+/** Sends a copy that was just taken. Closes it. */
+async function sendCopy(pass: ReadingContext, copy: Copy, spool: BodyHead['spool']): Promise<WorkerAnswer> {
   const { snapshot, job, outlet, signal } = pass;
   const { facts } = snapshot;
   try {
-    // The copy is proven here and at once. From now on the file may change.
+    // The copy is proven here, at once. From now on the file may change.
     const obstacle = unmoved(snapshot);
     if (obstacle !== undefined && !isOnlyRenamed(snapshot)) return obstacle;
     const md5 = await digest(copy.chunks(signal));
@@ -96,60 +96,64 @@ async function sendCopy(pass: Pass, copy: Copy, spool: BodyHead['spool']): Promi
     if (job.baseline?.size === facts.size && job.baseline.md5 === md5)
       return { kind: 'unchanged', md5, facts };
     const encoded = await encode(copy.chunks(signal), encodingOf(pass));
-    const given = await giveParts(encoded, { facts, md5, spool }, outlet);
-    return await giveLast(given, { md5, facts }, outlet);
+    const given = await releaseParts(encoded, { facts, md5, spool }, outlet);
+    return await releaseLast(given, { md5, facts }, outlet);
   } finally {
     copy.close();
   }
 }
 
-/** Reads the file itself as the parts are sent. */
-async function stream(pass: Pass, spool: BodyHead['spool']): Promise<WorkerAnswer> {
+/** Reads the file itself while the parts are sent. */
+async function stream(pass: ReadingContext, spool: BodyHead['spool']): Promise<WorkerAnswer> {
   const { resources, snapshot, job, outlet, signal } = pass;
   const { facts } = snapshot;
   const chunks = () => chunksOf(snapshot, resources.buffer, signal);
-  // What may be unchanged is not compressed for nothing.
+  // Content that may be unchanged is hashed first, so it is not compressed for nothing.
   const known = job.baseline?.size === facts.size ? await digest(chunks()) : undefined;
   if (known !== undefined && known === job.baseline?.md5)
     return unmoved(snapshot) ?? { kind: 'unchanged', md5: known, facts };
   const hash = newMd5();
   const encoded = await encode(hashed(chunks(), hash), encodingOf(pass));
-  const given = await giveParts(encoded, { facts, md5: known, spool }, outlet);
-  // Proven at once, not when the last part is wanted: a slow link would only give the file time to move.
+  const given = await releaseParts(encoded, { facts, md5: known, spool }, outlet);
+  // Proven now, not when the last part is requested: a slow link would only give the file time to change.
   const md5 = hash.digest();
-  // Two passes over one state cannot differ; if they do, the file system hides changes from us.
+  // Two passes over one state cannot differ. If they do, the file system hides changes.
   const isOther = known !== undefined && known !== md5;
   const obstacle = isOther ? ({ kind: 'moved' } as const) : await proven(pass, md5);
   if (obstacle !== undefined) {
     outlet.drop(given.last);
     return obstacle;
   }
-  return giveLast(given, { md5, facts }, outlet);
+  return releaseLast(given, { md5, facts }, outlet);
 }
 
 function isLarge({ facts: { size } }: Snapshot): boolean {
   return size > partSizeBytes(size);
 }
 
-function encodingOf({ resources: { compressor, buffers }, snapshot, job: { compression } }: Pass): Encoding {
+function encodingOf({
+  resources: { compressor, buffers },
+  snapshot,
+  job: { compression },
+}: ReadingContext): Encoding {
   return { sizeBytes: snapshot.facts.size, compression, compressor, buffers };
 }
 
 type NotProven = { readonly kind: 'writer' | 'moved' };
 
-/** What was read, with this md5, is one state of the file: undefined. */
-async function proven(pass: Pass, md5: string): Promise<NotProven | undefined> {
+/** Undefined if the bytes read, which have this md5, are one state of the file. */
+async function proven(pass: ReadingContext, md5: string): Promise<NotProven | undefined> {
   const obstacle = unmoved(pass.snapshot);
   return obstacle !== undefined && isOnlyRenamed(pass.snapshot) ? provenAgain(pass, md5) : obstacle;
 }
 
 /**
- * The name was unlinked, replaced or renamed while we read, or the mode changed: that moves the ctime (inode(7)), and
- * hides what else might have. So the bytes are read once more. If they are the same, and nothing moves meanwhile, what
- * was read is the state of this moment.
+ * During the reading the name was unlinked, replaced or renamed, or the mode changed. That changes the ctime
+ * (inode(7)), and could hide a write. So the bytes are read once more. If they are the same, and nothing changes in
+ * that time, they are the current state.
  */
 async function provenAgain(
-  { resources, snapshot, signal }: Pass,
+  { resources, snapshot, signal }: ReadingContext,
   md5: string,
 ): Promise<NotProven | undefined> {
   const now = { ...snapshot, facts: factsOf(snapshot.fd) };
@@ -157,7 +161,7 @@ async function provenAgain(
   return again === md5 ? unmoved(now) : { kind: 'moved' };
 }
 
-/** Nothing but the ctime has changed. */
+/** Only the ctime has changed. */
 function isOnlyRenamed({ fd, facts }: Snapshot): boolean {
   const now = factsOf(fd);
   return sameContentFingerprint(now, facts) && !sameFingerprint(now, facts);
@@ -174,7 +178,7 @@ export async function digest(chunks: AsyncIterable<Uint8Array>): Promise<string>
   return md5.digest();
 }
 
-/** The chunks as they are, each through the md5 first. */
+/** Passes the chunks on, each through the md5 first. */
 export async function* hashed(
   chunks: AsyncGenerator<Uint8Array, undefined>,
   md5: Md5,
@@ -185,30 +189,30 @@ export async function* hashed(
   }
 }
 
-/** Where the parts before the last go. */
+/** The destination of the parts before the last. */
 export interface Outlet {
   begin(head: BodyHead): void;
-  /** Resolves when the part was sent and one more may be; rejects when the job is given up. */
+  /** Resolves when the part was sent and another one may be; rejects if the job is given up. */
   part(bytes: Uint8Array): Promise<void>;
   /** Resolves when a part may be sent. */
   ready(): Promise<void>;
-  /** Takes a part that is not sent after all. */
+  /** Takes back a part that is not sent after all. */
   drop(bytes: Uint8Array): void;
 }
 
-/** All that is given out before the proof. */
-interface Given {
+/** All parts that are released before the proof. */
+interface ReleasedParts {
   readonly head: BodyHead;
   readonly isBegun: boolean;
   readonly last: Uint8Array;
   readonly storedBytes: number;
 }
 
-export async function giveParts(
+export async function releaseParts(
   { compressed, parts }: Encoded,
   about: Omit<BodyHead, 'compressed'>,
   outlet: Outlet,
-): Promise<Given> {
+): Promise<ReleasedParts> {
   const head = { ...about, compressed };
   let isBegun = false;
   let storedBytes = 0;
@@ -221,9 +225,9 @@ export async function giveParts(
   return { head, isBegun, last, storedBytes: storedBytes + last.length };
 }
 
-/** The answer with the last part. To be asked for only when what was read is proven. */
-export async function giveLast(
-  { head, isBegun, last: bytes, storedBytes }: Given,
+/** The answer with the last part. Call it only when the bytes read are proven. */
+export async function releaseLast(
+  { head, isBegun, last: bytes, storedBytes }: ReleasedParts,
   about: Omit<Proof, 'storedBytes'>,
   outlet: Outlet,
 ): Promise<WorkerAnswer> {
@@ -238,7 +242,7 @@ export async function giveLast(
   return { kind: 'end', head: whole, bytes, proof };
 }
 
-/** Hands every part but the last to `take`, and returns the last. */
+/** Passes every part but the last to `take`, and returns the last. */
 async function eachPart(parts: Parts, take: (part: Uint8Array) => Promise<void>): Promise<Uint8Array> {
   try {
     for (;;) {
@@ -247,7 +251,7 @@ async function eachPart(parts: Parts, take: (part: Uint8Array) => Promise<void>)
       await take(step.value);
     }
   } finally {
-    // What was given up in the middle still has a compressor at work.
+    // After an early end a compressor may still be at work.
     await parts.return(new Uint8Array(0));
   }
 }

@@ -1,12 +1,12 @@
-// The job of a worker that reads the end of a file that is open and being appended to: a companion. What was
-// written once is taken to stay, so no writer is looked for; what can be seen to have changed is never taken.
+// A worker's job to read the end of a companion: an open file that is being appended to. Written bytes are assumed to
+// stay, so it does not look for writers; but bytes that visibly changed are never sent.
 import fs from 'node:fs';
-import { type Piece, TAIL_BYTES } from '../model/checkpoint/companions.ts';
+import { type FilePiece, TAIL_BYTES } from '../model/checkpoint/companions.ts';
 import type { FileFacts } from '../model/file/file-state.ts';
 import { newMd5 } from '../model/md5.ts';
 import { factsOf, openBeneath } from '../native/files.ts';
 import { encode, partSizeBytes } from './encode.ts';
-import { digest, giveLast, giveParts, hashed, type Outlet, type Resources } from './read-file.ts';
+import { digest, releaseLast, releaseParts, hashed, type Outlet, type Resources } from './read-file.ts';
 import { type Obstacle, type RangeJob, SnapshotMoved, type WorkerAnswer } from './reading.ts';
 import { chunksBetween, obstacleOf } from './snapshot.ts';
 
@@ -18,7 +18,7 @@ interface Open {
   readonly signal: AbortSignal;
 }
 
-/** Answers the job. Throws what is no state of the file, and the signal's reason. */
+/** Answers the job. Throws errors that are not a state of the file, and the signal's reason. */
 export async function readRange(
   resources: Resources,
   { job, smallOnly }: { readonly job: RangeJob; readonly smallOnly: boolean },
@@ -33,7 +33,7 @@ export async function readRange(
     if (facts.dev !== job.file.dev || facts.ino !== job.file.ino) return { kind: 'moved' };
     const goesOn = job.tail !== undefined && (await holds(range, job.tail));
     const known = endOf(job.known);
-    // Also what is only looked at would keep the small files waiting.
+    // Bytes that are only compared would also keep small files waiting.
     const work = goesOn ? job.end - known : job.end;
     if (smallOnly && work > partSizeBytes(work)) return { kind: 'large' };
     return await send(range, goesOn ? known : await heldUpTo(range), facts, outlet);
@@ -60,14 +60,14 @@ async function send(range: Open, first: number, facts: FileFacts, outlet: Outlet
   const hashing = hashed(chunks(range, first, job.end), md5);
   const sizeBytes = job.end - first;
   const encoded = await encode(hashing, { sizeBytes, compression: job.compression, compressor, buffers });
-  const given = await giveParts(encoded, { facts, spool: 'unused', first }, outlet);
+  const given = await releaseParts(encoded, { facts, spool: 'unused', first }, outlet);
   const sum = md5.digest();
-  // Read last, and not to be had from a file that was cut back meanwhile.
+  // Read last; this fails if the file was truncated in between.
   const tail = await tailOf(range);
-  return giveLast(given, { md5: sum, facts, tail }, outlet);
+  return releaseLast(given, { md5: sum, facts, tail }, outlet);
 }
 
-/** Up to where the file still holds the known pieces, one after the other. */
+/** The end of the known pieces, one after the other, that the file still holds. */
 async function heldUpTo(range: Open): Promise<number> {
   let at = 0;
   for (const piece of range.job.known) {
@@ -77,11 +77,11 @@ async function heldUpTo(range: Open): Promise<number> {
   return at;
 }
 
-async function holds(range: Open, piece: Piece): Promise<boolean> {
+async function holds(range: Open, piece: FilePiece): Promise<boolean> {
   return (await digest(chunks(range, piece.first, piece.first + piece.size))) === piece.md5;
 }
 
-async function tailOf(range: Open): Promise<Piece> {
+async function tailOf(range: Open): Promise<FilePiece> {
   const { end } = range.job;
   const first = Math.max(0, end - TAIL_BYTES);
   return { first, size: end - first, md5: await digest(chunks(range, first, end)) };
@@ -95,7 +95,7 @@ function chunks(
   return chunksBetween({ fd, path: job.path }, { first, end }, resources.buffer, signal);
 }
 
-function endOf(pieces: readonly Piece[]): number {
+function endOf(pieces: readonly FilePiece[]): number {
   const last = pieces.at(-1);
   return last === undefined ? 0 : last.first + last.size;
 }

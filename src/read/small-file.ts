@@ -1,5 +1,5 @@
-// A small file in one go, on the thread that asks for it: read, proven, hashed and compressed in less time than it takes
-// to send a worker there and hear of it. Never a file of a file server: that may hold up this thread as long as it likes.
+// Reads a small file at once, on the calling thread: reading, proving, hashing and compressing takes less time than a
+// round trip to a worker. Never for a file on a file server, which may block this thread for any time.
 import fs from 'node:fs';
 import os from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -20,17 +20,17 @@ import {
   type SnapshotRules,
 } from './snapshot.ts';
 
-/** Small: it takes a thread some 2 ms to read, hash and compress so much, and many fit into memory at once. */
+/** A thread needs about 2 ms to read, hash and compress this much, and many such files fit into memory. */
 export const SMALL_BYTES = 256 * 2 ** 10;
-/** Enough for a steady stream of results, each of which needs two. */
+/** Enough for a steady stream of results, each of which needs two buffers. */
 const SPARE = 16;
 
-/** Of all work directories that are read on one thread. */
+/** Shared by all work directories that are read on one thread. */
 export function newSmallBuffers(): Buffers {
   return new Buffers(SMALL_BYTES, SPARE);
 }
 
-/** Reads on the thread that asks. */
+/** Reads on the calling thread. */
 export class SmallFiles {
   readonly #root: WorkDir;
   readonly #mostBytes: number;
@@ -38,7 +38,7 @@ export class SmallFiles {
   readonly #buffers: Buffers;
   #isClosed = false;
 
-  /** `mostBytes`: files above this size are not read here. */
+  /** `mostBytes`: larger files are not read here. */
   constructor(root: WorkDir, mostBytes: number, buffers = newSmallBuffers()) {
     this.#root = root;
     this.#mostBytes = mostBytes;
@@ -46,8 +46,8 @@ export class SmallFiles {
     this.#buffers = buffers;
   }
 
-  /** As `Workers.read`; `elsewhere` if the file is too large, or on a network file system. */
-  async read(job: ReadJob, signal?: AbortSignal): Promise<Reading | NotHere> {
+  /** Like `Workers.read`; `elsewhere` if the file is too large, or on a network file system. */
+  async read(job: ReadJob, signal?: AbortSignal): Promise<Reading | ReadElsewhere> {
     const expectedBytes = job.held?.facts.size ?? job.expected?.size ?? 0;
     const stat = this.#lstat(job.path);
     const isRemote = stat !== undefined && this.#devices.isRemote(job.path, stat.dev);
@@ -72,7 +72,7 @@ export class SmallFiles {
     }
   }
 
-  /** What is waited for throws. The work directory is looked at no more. */
+  /** Pending calls throw. The work directory is not accessed any more. */
   close(): void {
     this.#isClosed = true;
   }
@@ -104,7 +104,7 @@ export class SmallFiles {
     });
   }
 
-  /** Undefined if it is gone, or no directory leads there any more: to open it says which. */
+  /** Undefined if it is gone, or if its directory no longer exists: opening it tells which. */
   #lstat(path: RelPath): fs.BigIntStats | undefined {
     try {
       return lstatBeneath(this.#root, path);
@@ -113,7 +113,7 @@ export class SmallFiles {
     }
   }
 
-  /** What changed so lately that a further change could go unseen is looked at again, once that is past. */
+  /** A file that changed so recently that another change could be invisible is looked at again after a pause. */
   async #openAtRest(
     { path, expected, held }: ReadJob,
     lstat: fs.BigIntStats | undefined,
@@ -135,13 +135,16 @@ export class SmallFiles {
 
 type AtRest = Exclude<Opened, { readonly kind: 'fresh' }>;
 
-interface NotHere {
+interface ReadElsewhere {
   readonly kind: 'elsewhere';
-  /** As far as it is known. */
+  /** As far as known. */
   readonly sizeBytes: number;
 }
 
-/** Fills `content` with all bytes of a file that did not change meanwhile; else says what happened. Closes it. */
+/**
+ * Fills `content` with all bytes of a file that did not change in that time; otherwise returns what happened. Closes
+ * the file.
+ */
 function readProven(
   snapshot: Snapshot,
   content: Uint8Array,

@@ -1,6 +1,6 @@
-// One state of one file: held open, found without a writer, and afterwards proven not to have moved; or copied, so that
-// the file must rest only while the copy is taken. Runs in a worker, or for a small file on the thread that asks. Never
-// holds a lease while it reads: a writer that comes would have to wait for us.
+// One state of one file: held open, found without a writer, and afterwards proven unchanged; or copied, so that the
+// file need be quiet only during the copy. Runs in a worker, or for a small file on the calling thread. It never holds
+// a lease while it reads: a new writer would be blocked.
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -18,15 +18,15 @@ import { factsOf, openBeneath, racyMs, writerState, type WriterState } from '../
 import type { Buffers } from './buffers.ts';
 import { type HeldState, SnapshotMoved, type Obstacle, type WorkerData } from './reading.ts';
 
-/** Where leases do not work, this long without a change stands for "no writer". */
+/** If leases do not work, this long without a change counts as "no writer". */
 const UNKNOWN_QUIET_MS = 1000;
-/** Between two looks at the messages: a reading of hours must be able to hear that it is not wanted. */
-const CHUNKS_A_TURN = 16;
+/** Chunks between two turns of the event loop: a reading that takes hours must still see that it is cancelled. */
+const CHUNKS_PER_TURN = 16;
 
 export interface Snapshot {
   readonly kind: 'open';
   readonly path: RelPath;
-  /** Owned by whoever opened the snapshot. */
+  /** Owned by the caller that opened the snapshot. */
   readonly fd: number;
   readonly facts: FileFacts;
   /** See `ReadJob`. */
@@ -36,11 +36,11 @@ export interface Snapshot {
 export interface SnapshotRules {
   /** Any other state is `moved`. */
   readonly expected?: Fingerprint | undefined;
-  /** Opened in place of what stands at the path. If its content is another by now, that is `moved`. */
+  /** Opened instead of the file at the path. If its content has changed by now, the answer is `moved`. */
   readonly held?: HeldState | undefined;
-  /** The state of an earlier `fresh` answer, `waitMs` ago. */
+  /** The state in an earlier `fresh` answer, `waitMs` ago. */
   readonly seen?: Fingerprint;
-  /** What stood at the path a moment ago. */
+  /** The lstat of the path a moment ago. */
   readonly lstat?: fs.BigIntStats | undefined;
   /** os.release() */
   readonly kernelRelease: string;
@@ -52,7 +52,7 @@ export type Opened =
   | Obstacle
   | { readonly kind: 'fresh'; readonly waitMs: number; readonly facts: FileFacts };
 
-/** Opens the file beneath `root`, or says why there is nothing to read now. Throws what is neither (EIO, EMFILE). */
+/** Opens the file beneath `root`, or says why there is nothing to read now. Throws any other error (EIO, EMFILE). */
 export function openSnapshot(root: WorkDir, path: RelPath, rules: SnapshotRules): Opened {
   let fd: number;
   try {
@@ -69,7 +69,7 @@ export function openSnapshot(root: WorkDir, path: RelPath, rules: SnapshotRules)
   }
 }
 
-/** Each reading has an open file of its own: a lease is the open file's (fcntl(2)). */
+/** Each reading has its own open file description, because a lease belongs to one (fcntl(2)). */
 function openAgain({ fd }: HeldState): number {
   return fs.openSync(`/proc/self/fd/${fd}`, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
 }
@@ -79,29 +79,29 @@ function inspect(fd: number, path: RelPath, rules: SnapshotRules): Opened {
   if (state === 'writer') return { kind: 'writer' };
   const facts = factsOf(fd);
   if (rules.expected !== undefined && !sameFingerprint(facts, rules.expected)) return { kind: 'moved' };
-  // Its ctime tells when its name went.
+  // Its ctime shows when its name vanished, so it is not compared.
   if (rules.held !== undefined && !sameContentFingerprint(facts, rules.held.facts)) return { kind: 'moved' };
   const quietMs = quietMsFor(state, rules.kernelRelease);
   const ageMs = rules.nowMs - Number(BigInt(facts.mtimeNs) / 1_000_000n);
   const isQuiet = ageMs >= quietMs || (rules.seen !== undefined && sameFingerprint(facts, rules.seen));
   if (isQuiet) return { kind: 'open', path, fd, facts };
   if (rules.seen !== undefined) return { kind: 'moved' };
-  // A clock ahead of ours (a file server's) must not make us wait for it.
+  // If the clock of a file server is ahead, do not wait for it.
   return { kind: 'fresh', waitMs: Math.min(quietMs, quietMs - ageMs), facts };
 }
 
-/** How old the last change must be for a later one to be visible, ms. */
+/** How old the last change must be so that a later one is visible, ms. */
 export function quietMsFor(state: WriterState, kernelRelease: string): number {
   return state === 'unknown' ? UNKNOWN_QUIET_MS : racyMs(kernelRelease);
 }
 
-/** Why a file beneath the root could not be opened; throws what is no state of it. */
+/** Why a file beneath the root could not be opened; throws errors that are not a state of the file. */
 export function obstacleOf(error: unknown, path: RelPath): Obstacle {
   switch (errnoOf(error)) {
     case 'ENOENT':
     case 'ENOTDIR':
       return { kind: 'gone' };
-    // A rename under way above the file (openat2(2)), or a file server that lost it: to be tried again.
+    // A concurrent rename above the file (openat2(2)), or a file server that lost it: retry.
     case 'EAGAIN':
     case 'ESTALE':
       return { kind: 'moved' };
@@ -120,9 +120,9 @@ export function obstacleOf(error: unknown, path: RelPath): Obstacle {
 }
 
 /**
- * The file's bytes from the start, exactly as many as the snapshot's size. Throws SnapshotMoved as soon as the
- * file has another state: over a slow link the rest would be sent for minutes, and for nothing. What no stat
- * shows yet is the final proof's to find.
+ * The file's bytes from the start, exactly as many as the snapshot's size. Throws SnapshotMoved as soon as the file
+ * has another state: over a slow link the rest would be sent for minutes, and for nothing. The final proof finds
+ * changes that no stat shows yet.
  */
 export async function* chunksOf(
   snapshot: Snapshot,
@@ -130,7 +130,7 @@ export async function* chunksOf(
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array, undefined> {
   const { fd, path, facts, outlivesName } = snapshot;
-  // If only the name has gone, the proof says whether the bytes are one state.
+  // If only the name has vanished, the proof decides whether the bytes are one state.
   const isSame = outlivesName === true ? sameContentFingerprint : sameFingerprint;
   for await (const chunk of chunksBetween(snapshot, { first: 0, end: facts.size }, buffer, signal)) {
     if (!isSame(factsOf(fd), facts)) throw new SnapshotMoved(path, false);
@@ -139,8 +139,8 @@ export async function* chunksOf(
 }
 
 /**
- * Bytes of an open file, in chunks that are valid until the next is asked for; throws SnapshotMoved when there
- * are fewer.
+ * Bytes of an open file, in chunks that are valid until the next is requested. Throws SnapshotMoved if there are
+ * fewer.
  */
 export async function* chunksBetween(
   { fd, path }: Pick<Snapshot, 'fd' | 'path'>,
@@ -153,12 +153,12 @@ export async function* chunksBetween(
     const lengthBytes = readAt({ fd, path }, buffer.subarray(0, end - at), at);
     at += lengthBytes;
     yield buffer.subarray(0, lengthBytes);
-    if (chunk % CHUNKS_A_TURN === 0) await nextTurn();
+    if (chunk % CHUNKS_PER_TURN === 0) await nextTurn();
     signal.throwIfAborted();
   }
 }
 
-/** How many bytes were read into `target`: at least one. Throws SnapshotMoved where the file has none. */
+/** How many bytes were read into `target`: at least one. Throws SnapshotMoved if the file has none there. */
 export function readAt({ fd, path }: Pick<Snapshot, 'fd' | 'path'>, target: Uint8Array, at: number): number {
   let lengthBytes: number;
   try {
@@ -170,24 +170,24 @@ export function readAt({ fd, path }: Pick<Snapshot, 'fd' | 'path'>, target: Uint
   return lengthBytes;
 }
 
-/** What happened to the file since it was opened; undefined: nothing, and what was read is of one moment. */
+/** What happened to the file since it was opened; undefined: nothing, so the bytes read are of one moment. */
 export function movedSince({ fd, facts }: Snapshot): 'writer' | 'moved' | undefined {
   if (!sameFingerprint(factsOf(fd), facts)) return writerState(fd) === 'writer' ? 'writer' : 'moved';
   return writerState(fd) === 'writer' ? 'writer' : undefined;
 }
 
 /**
- * A private copy of a file's bytes: a read and a write cost a fraction of md5 and zstd, which then take their time. What
- * is one part is copied into memory, the rest into the spool: a file without a name from its first moment on, so nothing
- * is left behind, however we end.
+ * A private copy of a file's bytes. Reading and writing cost a fraction of md5 and zstd, which can then take their
+ * time. A file of one part is copied into memory, any other into the spool: a file that never has a name, so nothing
+ * is left behind, however capture ends.
  */
 export interface Copy {
-  /** The bytes from the start, as often as they are asked for. A chunk is valid until the next is asked for. */
+  /** The bytes from the start, as often as requested. A chunk is valid until the next is requested. */
   chunks(signal: AbortSignal): AsyncGenerator<Uint8Array, undefined>;
   close(): void;
 }
 
-/** Of a file of one part. Throws SnapshotMoved when the file has become shorter. */
+/** For a file of one part. Throws SnapshotMoved if the file has become shorter. */
 export function copyToMemory(snapshot: Snapshot, buffers: Buffers, chunkBytes: number): Copy {
   const { size } = snapshot.facts;
   const memory = buffers.take(size);
@@ -201,7 +201,7 @@ export function copyToMemory(snapshot: Snapshot, buffers: Buffers, chunkBytes: n
   };
 }
 
-/** Undefined when no spool can be made, or it has no room. Throws SnapshotMoved when the file is seen to change. */
+/** Undefined if no spool can be made, or it has no room. Throws SnapshotMoved if the file visibly changes. */
 export async function copyToSpool(
   snapshot: Snapshot,
   spool: WorkerData['spool'],
@@ -225,9 +225,9 @@ export async function copyToSpool(
   };
 }
 
-/** What the file takes on its disk: known before the first byte is copied in vain. */
+/** The file's allocated size: checked before a byte is copied in vain. */
 function dataBytes({ fd, facts }: Snapshot): number {
-  const BLOCK_BYTES = 512; // of st_blocks, whatever the file system's own blocks are: stat(2)
+  const BLOCK_BYTES = 512; // The unit of st_blocks, whatever the file system's own block size: stat(2)
   return Math.min(facts.size, fs.fstatSync(fd).blocks * BLOCK_BYTES);
 }
 
@@ -239,17 +239,17 @@ function createUnnamed(dir: string): number | undefined {
     fs.unlinkSync(name);
     return fd;
   } catch {
-    // Not a failure of the push: it goes on without a spool, and the reading says so.
+    // The push does not fail: it continues without a spool, and the answer says so.
     return undefined;
   }
 }
 
-/** False when there is no room: over the limit, or the disk is full. */
+/** False if there is no room: over the limit, or the disk is full. */
 async function fill(fd: number, limitBytes: number, chunks: AsyncIterable<Uint8Array>): Promise<boolean> {
   let at = 0;
   let writtenBytes = 0;
   for await (const chunk of chunks) {
-    // The holes of a sparse file stay holes: they cost no room.
+    // The holes of a sparse file stay holes and take no space.
     if (!isZero(chunk)) {
       writtenBytes += chunk.length;
       if (writtenBytes > limitBytes || !hasRoom(() => writeFully(fd, chunk, at))) return false;
@@ -259,7 +259,7 @@ async function fill(fd: number, limitBytes: number, chunks: AsyncIterable<Uint8A
   return hasRoom(() => fs.ftruncateSync(fd, at));
 }
 
-/** Each byte equals the one before it. Any other content is known by its first bytes, so the look costs nothing. */
+/** Each byte equals the one before it. Other content differs within its first bytes, so the check is nearly free. */
 function isZero(chunk: Uint8Array): boolean {
   return chunk[0] === 0 && Buffer.compare(chunk.subarray(1), chunk.subarray(0, -1)) === 0;
 }
@@ -269,7 +269,7 @@ function writeFully(fd: number, bytes: Uint8Array, at: number): void {
     done += fs.writeSync(fd, bytes, done, bytes.length - done, at + done);
 }
 
-/** ENOSPC, EDQUOT, EFBIG (`ulimit -f`): for each of them the push goes on without a spool. */
+/** ENOSPC, EDQUOT, EFBIG (`ulimit -f`): the push continues without a spool. */
 function hasRoom(write: () => void): boolean {
   try {
     write();

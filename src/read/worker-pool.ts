@@ -1,36 +1,42 @@
-// The workers and the queue before them. The urgent go first; then the tasks of the machine take turns, and each task's
-// files go in the order in which it asked. One worker is kept free of large files, so that a result of 64 KiB never waits
-// behind a checkpoint of 10 GiB.
+// The workers and their queue. Urgent jobs go first; then the tasks of the machine take turns, and each task's files
+// are read in the order of its calls. One worker takes no large files, so a result of 64 KiB never waits behind a
+// checkpoint of 10 GiB.
 import { type RelPath, showPath } from '../model/path.ts';
 import { partSizeBytes } from './encode.ts';
-import type { Lanes } from './lanes.ts';
+import type { WorkerLimit } from './worker-limit.ts';
 import type { Digest, RangeJob, Reading, ReadJob } from './reading.ts';
-import { onAbort, type Reader, type Task, WorkerRunner, type WorkerRunnerOptions } from './worker-runner.ts';
+import {
+  onAbort,
+  type PoolClient,
+  type ReadCall,
+  WorkerRunner,
+  type WorkerRunnerOptions,
+} from './worker-runner.ts';
 
-/** A task that waits for its turn or, with a timer, until it may be asked again. */
+/** A read that waits for its turn or, with a timer, until it may be retried. */
 interface Waiting {
-  readonly task: Task;
+  readonly task: ReadCall;
   readonly stopListening: () => void;
   readonly timer: NodeJS.Timeout | undefined;
 }
 
-/** Of several tasks that share them: this one reads nothing but checkpoints, however many results wait. */
-const FOR_CHECKPOINTS = 1;
-/** With fewer none can be spared. */
-const LEAST_FOR_THAT = 3;
+/** With shared workers, this many read only checkpoints, however many results wait. */
+const CHECKPOINT_WORKERS = 1;
+/** With fewer workers none can be reserved. */
+const LEAST_TO_RESERVE = 3;
 
 export class WorkerPool {
   readonly #workers: readonly WorkerRunner[];
-  readonly #lanes: Lanes;
+  readonly #lanes: WorkerLimit;
   readonly #queue: Waiting[] = [];
   readonly #later = new Set<Waiting>();
-  /** When each was last served, in turns. */
-  readonly #readers = new Map<Reader, number>();
+  /** When each reader was last served, as a turn number. */
+  readonly #readers = new Map<PoolClient, number>();
   #turn = 0;
   #isClosed = false;
 
-  /** With two or more workers the first takes only files of one part. */
-  constructor(lanes: Lanes, start: WorkerRunnerOptions['start']) {
+  /** With two or more workers, the first takes only files of one part. */
+  constructor(lanes: WorkerLimit, start: WorkerRunnerOptions['start']) {
     this.#lanes = lanes;
     this.#workers = Array.from(
       { length: lanes.most },
@@ -46,34 +52,34 @@ export class WorkerPool {
     );
   }
 
-  /** From now on it may ask. */
-  enter(reader: Reader): void {
+  /** From now on the reader may call `read`. */
+  join(reader: PoolClient): void {
     this.#readers.set(reader, 0);
     this.#lanes.tasks = this.#readers.size;
   }
 
-  /** What it has asked for fails. Resolves when nothing of it is open any more. */
-  async leave(reader: Reader): Promise<void> {
+  /** Its pending reads fail. Resolves when none of its files is open any more. */
+  async leave(reader: PoolClient): Promise<void> {
     reader.isClosed = true;
     this.#readers.delete(reader);
     this.#lanes.tasks = Math.max(1, this.#readers.size);
     this.#drop((task) => task.of === reader);
     await Promise.all(this.#workers.map((worker) => worker.leave(reader, new Error(CLOSED))));
-    // What was kept for checkpoints may be anybody's now.
+    // A worker that was reserved for checkpoints may be free for any file now.
     this.#pump();
   }
 
-  /** `sizeBytes`: as far as it is known. */
-  async read(of: Reader, job: ReadJob, sizeBytes: number, signal?: AbortSignal): Promise<Reading> {
+  /** `sizeBytes`: as far as known. */
+  async read(of: PoolClient, job: ReadJob, sizeBytes: number, signal?: AbortSignal): Promise<Reading> {
     const large = sizeBytes > partSizeBytes(0);
     return bodyOf(job, await this.#submit({ of, work: { kind: 'read', job }, large, signal }));
   }
 
-  async range(of: Reader, job: RangeJob, signal?: AbortSignal): Promise<Reading> {
+  async range(of: PoolClient, job: RangeJob, signal?: AbortSignal): Promise<Reading> {
     return bodyOf(job, await this.#submit({ of, work: { kind: 'range', job }, large: false, signal }));
   }
 
-  async md5(of: Reader, path: RelPath, signal?: AbortSignal): Promise<Digest> {
+  async md5(of: PoolClient, path: RelPath, signal?: AbortSignal): Promise<Digest> {
     const work = { kind: 'md5', job: { path } } as const;
     const answer = await this.#submit({ of, work, large: false, signal });
     if (answer.kind === 'body' || answer.kind === 'unchanged') throw new Error(`no md5 of ${showPath(path)}`);
@@ -86,7 +92,7 @@ export class WorkerPool {
     await Promise.all(this.#workers.map((worker) => worker.close()));
   }
 
-  async #submit(asked: Pick<Task, 'of' | 'work' | 'large' | 'signal'>): Promise<Reading | Digest> {
+  async #submit(asked: Pick<ReadCall, 'of' | 'work' | 'large' | 'signal'>): Promise<Reading | Digest> {
     asked.signal?.throwIfAborted();
     return new Promise((resolve, reject) => {
       this.#enqueue({ ...asked, seen: undefined, resolve, reject }, 'last');
@@ -94,8 +100,8 @@ export class WorkerPool {
     });
   }
 
-  /** These fail, of all that wait. */
-  #drop(is: (task: Task) => boolean): void {
+  /** These pending reads fail. */
+  #drop(is: (task: ReadCall) => boolean): void {
     for (const waiting of [...this.#queue, ...this.#later]) {
       const { task, stopListening, timer } = waiting;
       if (!is(task)) continue;
@@ -107,9 +113,9 @@ export class WorkerPool {
     this.#queue.splice(0, Infinity, ...this.#queue.filter(({ task }) => !is(task)));
   }
 
-  #enqueue(task: Task, place: 'first' | 'last'): void {
+  #enqueue(task: ReadCall, place: 'first' | 'last'): void {
     if (this.#isClosed || task.of.isClosed) return task.reject(closedError(task));
-    // Given up while its worker found out that it has to come again: the caller knows already.
+    // Cancelled while its worker decided on a retry: the caller knows already.
     if (task.signal?.aborted === true) return;
     const waiting: Waiting = {
       task,
@@ -123,7 +129,7 @@ export class WorkerPool {
     else this.#queue.push(waiting);
   }
 
-  #waitFor(task: Task, waitMs: number): void {
+  #waitFor(task: ReadCall, waitMs: number): void {
     const leave = (): void => {
       clearTimeout(waiting.timer);
       waiting.stopListening();
@@ -147,9 +153,13 @@ export class WorkerPool {
   #pump(): void {
     if (this.#isClosed) return;
     for (const [n, worker] of this.#workers.entries()) {
-      const isKept = n === FOR_CHECKPOINTS && this.#readers.size > 1 && this.#lanes.most >= LEAST_FOR_THAT;
-      const next = this.#nextOf((task) => worker.takes(task) && (!isKept || isUrgent(task)));
-      if (next === undefined || !this.#lanes.take(n)) continue;
+      const isKept =
+        n === CHECKPOINT_WORKERS && this.#readers.size > 1 && this.#lanes.most >= LEAST_TO_RESERVE;
+      let allows: boolean | undefined;
+      const mayRun = ({ of }: ReadCall): boolean => this.#isHeldUp(of) || (allows ??= this.#lanes.allows(n));
+      const next = this.#nextOf((task) => worker.takes(task) && (!isKept || isUrgent(task)) && mayRun(task));
+      if (next === undefined) continue;
+      this.#lanes.started();
       this.#queue.splice(this.#queue.indexOf(next), 1);
       this.#turn += 1;
       this.#readers.set(next.task.of, this.#turn);
@@ -158,7 +168,13 @@ export class WorkerPool {
     }
   }
 
-  #nextOf(isPossible: (task: Task) => boolean): Waiting | undefined {
+  /** All files that are being read are those of one other task. That may take hours, so no idle core is needed. */
+  #isHeldUp(reader: PoolClient): boolean {
+    const [first, ...others] = this.#workers.flatMap(({ reader: one }) => one ?? []);
+    return first !== undefined && first !== reader && others.every((one) => one === first);
+  }
+
+  #nextOf(isPossible: (task: ReadCall) => boolean): Waiting | undefined {
     let next: Waiting | undefined;
     for (const waiting of this.#queue)
       if (isPossible(waiting.task) && (next === undefined || this.#isBefore(waiting.task, next.task)))
@@ -166,7 +182,7 @@ export class WorkerPool {
     return next;
   }
 
-  #isBefore(a: Task, b: Task): boolean {
+  #isBefore(a: ReadCall, b: ReadCall): boolean {
     if (isUrgent(a) !== isUrgent(b)) return isUrgent(a);
     return (this.#readers.get(a.of) ?? 0) < (this.#readers.get(b.of) ?? 0);
   }
@@ -177,12 +193,12 @@ function bodyOf({ path }: Pick<ReadJob, 'path'>, answer: Reading | Digest): Read
   return answer;
 }
 
-function isUrgent({ work }: Task): boolean {
+function isUrgent({ work }: ReadCall): boolean {
   return work.kind === 'read' && work.job.urgent === true;
 }
 
 const CLOSED = 'the workers are closed';
 
-function closedError(task: Task): Error {
+function closedError(task: ReadCall): Error {
   return new Error(`cannot read ${showPath(task.work.job.path)}: ${CLOSED}`);
 }

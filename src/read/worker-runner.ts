@@ -1,10 +1,10 @@
-// One worker as the pool sees it: runs one task at a time on its thread, and turns what the thread says into the task's
-// answer, which may be a body. Replaces a thread that died, and ends one that has nothing to do but holds memory.
+// One worker as the pool sees it: runs one read at a time on its thread, and turns the thread's messages into the
+// answer, which may be a body. It replaces a thread that died, and ends an idle thread that holds memory.
 import type { Fingerprint } from '../model/file/file-state.ts';
 import { showPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
 import { newDeferred, type Deferred } from '../model/waiting.ts';
-import { emptyMemory } from '../native/memory.ts';
+import { releaseMemory } from '../native/memory.ts';
 import {
   type Body,
   type BodyHead,
@@ -20,28 +20,30 @@ import {
   type WorkerRequest,
 } from './reading.ts';
 
-/** A new thread takes some 30 ms: less than anybody waits for who comes back after this. */
+/** A new thread takes about 30 ms: after this long, nobody minds that delay. */
 const IDLE_MS = 30_000;
-/** Not worth a new thread for it: what a thread may keep while it is idle. */
+/** An idle thread may keep this much: not worth a new thread. */
 const LITTLE_BYTES = 2 ** 20;
 
-/** How long the job of a task that leaves is waited for: a thread in a read(2) of a dead file server hears nothing. */
+/**
+ * How long to wait for the job of a task that leaves: a thread in a read(2) of a dead file server gets no messages.
+ */
 const LEAVE_MS = 2000;
 
-/** Whose files are read: one of those that share the workers. */
-export interface Reader {
+/** One of the tasks that share the workers. */
+export interface PoolClient {
   readonly root: WorkDir;
   /** It has left: nothing is read for it any more. */
   isClosed: boolean;
 }
 
-/** One call to the workers on its way to its answer. Only the first answer counts. */
-export interface Task {
-  readonly of: Reader;
+/** One call to the workers, until its answer. Only the first answer counts. */
+export interface ReadCall {
+  readonly of: PoolClient;
   readonly work: WorkerRequest['work'];
-  /** The caller gives it up, wherever it is. */
+  /** Aborts when the caller gives up, whatever the state of the call. */
   readonly signal: AbortSignal | undefined;
-  /** The file is known to be of more than one part. */
+  /** The file is known to have more than one part. */
   large: boolean;
   /** The state of the file in an earlier `fresh` answer. */
   seen: Fingerprint | undefined;
@@ -51,13 +53,13 @@ export interface Task {
 
 export interface WorkerThread {
   post(message: ToWorker): void;
-  /** Ends the job under way and then the thread. Never rejects. */
+  /** Ends the current job and then the thread. Never rejects. */
   close(): Promise<void>;
 }
 
 export interface WorkerEvents {
   readonly message: (message: FromWorker) => void;
-  /** The thread is gone without having been asked to. */
+  /** The thread exited without being asked to. */
   readonly death: (error: Error) => void;
 }
 
@@ -65,18 +67,18 @@ export interface WorkerRunnerOptions {
   readonly start: (events: WorkerEvents) => WorkerThread;
   /** Takes only files of one part. */
   readonly smallOnly: boolean;
-  /** Its thread stays, unless it holds the buffers of large files. */
+  /** Its thread stays when idle, unless it holds the buffers of large files. */
   readonly staysWarm: boolean;
-  /** The worker can take a task again. */
+  /** The worker can take another call. */
   readonly onFree: () => void;
-  /** The task has no answer yet: to be asked again, at once or after `waitMs`. */
-  readonly onRetry: (task: Task, waitMs: number) => void;
+  /** The call has no answer yet: retry it, at once or after `waitMs`. */
+  readonly onRetry: (task: ReadCall, waitMs: number) => void;
 }
 
 interface Running {
-  readonly task: Task;
+  readonly task: ReadCall;
   feed: BodyFeed | undefined;
-  /** Nobody will read a body that is not begun yet. */
+  /** Nobody will read a body that has not begun. */
   isGivenUp: boolean;
   readonly stopListening: () => void;
 }
@@ -95,12 +97,17 @@ export class WorkerRunner {
     this.#options = options;
   }
 
-  /** Can it start this task now? */
-  takes(task: Task): boolean {
+  /** The task that it reads for now. */
+  get reader(): PoolClient | undefined {
+    return this.#running?.task.of;
+  }
+
+  /** Can it start this call now? */
+  takes(task: ReadCall): boolean {
     return this.#running === undefined && !(task.large && this.#options.smallOnly);
   }
 
-  run(task: Task): void {
+  run(task: ReadCall): void {
     clearTimeout(this.#idleTimer);
     const stopListening = onAbort(task, (reason) => {
       this.#fail(reason);
@@ -109,13 +116,13 @@ export class WorkerRunner {
     });
     this.#running = { task, feed: undefined, isGivenUp: false, stopListening };
     const { work, seen, of } = task;
-    // Two fields only: what crosses to a thread must be plain data.
+    // Only these two fields: messages to a thread must be plain data.
     const root = { fd: of.root.fd, path: of.root.path };
     this.#started().post({ kind: 'job', request: { root, work, seen, smallOnly: this.#options.smallOnly } });
   }
 
-  /** Fails what is under way for this one. Resolves when the thread has nothing of it open any more. */
-  async leave(of: Reader, why: Error): Promise<void> {
+  /** Fails the reader's current job. Resolves when the thread has none of its files open. */
+  async leave(of: PoolClient, why: Error): Promise<void> {
     const running = this.#running;
     if (running?.task.of !== of) return;
     this.#fail(why);
@@ -129,7 +136,7 @@ export class WorkerRunner {
     if (this.#running === running) this.#free();
   }
 
-  /** Fails what is under way and ends the thread. */
+  /** Fails the current job and ends the thread. */
   async close(): Promise<void> {
     clearTimeout(this.#idleTimer);
     this.#fail(new Error('the workers are closed'));
@@ -185,9 +192,9 @@ export class WorkerRunner {
     running.task.resolve(running.feed.body);
   }
 
-  /** To the thread, which fills it again, or if there is none to the kernel. */
+  /** Returns memory to the thread for reuse, or to the kernel if there is no thread. */
   #giveBack(bytes: Uint8Array): void {
-    if (this.#thread === undefined) emptyMemory(bytes);
+    if (this.#thread === undefined) releaseMemory(bytes);
     else this.#thread.post({ kind: 'give-back', bytes });
   }
 
@@ -225,7 +232,7 @@ export class WorkerRunner {
     task.resolve(wholeBody({ ...head, bytes, proof, giveBack }));
   }
 
-  /** The caller's part of the task is over; the worker's is when the thread says so. */
+  /** The call is over for the caller; the worker is busy until the thread answers. */
   #fail(error: unknown): void {
     this.#running?.feed?.fail(error);
     this.#running?.task.reject(error);
@@ -259,21 +266,21 @@ export class WorkerRunner {
   }
 }
 
-/** Calls `giveUp` when the caller aborts; the function that comes back ends that. */
-export function onAbort({ signal }: Task, giveUp: (reason: unknown) => void): () => void {
+/** Calls `giveUp` when the caller aborts; the returned function stops that. */
+export function onAbort({ signal }: ReadCall, giveUp: (reason: unknown) => void): () => void {
   const listener = (): void => giveUp(signal?.reason);
   signal?.addEventListener('abort', listener, { once: true });
   return () => signal?.removeEventListener('abort', listener);
 }
 
-/** What a body tells its worker: give one more part, or give the file up. */
+/** The messages of a body to its worker: send one more part, or give the file up. */
 type FromReader = Extract<ToWorker, { kind: 'credit' | 'cancel' }>;
 
 const FINISHED = { done: true, value: undefined } as const;
 
 /**
- * The parts of one body, from the worker's messages to the reader's iterator, with one part in the reader's hands and one
- * on its way. Never ends well unless the worker has proven the file. After `end` or `fail` nothing more may come.
+ * The parts of one body, from the worker's messages to the reader's iterator: one part is with the reader, and one is
+ * on its way. It never ends normally unless the worker has proven the file. No call may follow `end` or `fail`.
  */
 class BodyFeed {
   readonly body: Body;
@@ -281,10 +288,13 @@ class BodyFeed {
   readonly #giveBack: (bytes: Uint8Array) => void;
   readonly #parts: Uint8Array[] = [];
   readonly #readers: Omit<Deferred<IteratorResult<Uint8Array, undefined>>, 'promise'>[] = [];
-  /** What the reader has, or will have, and has not given back. */
+  /** Parts that the reader has, or will get, and has not returned. */
   readonly #lent = new Set<Uint8Array>();
   readonly #done = newDeferred<Proof>();
-  /** Nothing more will come from the worker, which may be at another file: it is neither asked nor told to stop. */
+  /**
+   * Set once the worker sends nothing more for this body. The worker may be reading another file, so it gets no
+   * message.
+   */
   #outcome: { readonly kind: 'ended' } | { readonly kind: 'failed'; readonly error: unknown } | undefined;
   #asked = 0;
 
@@ -295,7 +305,7 @@ class BodyFeed {
   }
 
   part(bytes: Uint8Array): void {
-    // What was on its way when the reading was given up is dropped.
+    // A part that was on its way when the reading was given up is dropped.
     if (this.#outcome === undefined) this.#give(bytes);
     else this.#giveBack(bytes);
   }
@@ -336,7 +346,7 @@ class BodyFeed {
   #next(): Promise<IteratorResult<Uint8Array, undefined>> {
     const part = this.#parts.shift();
     this.#asked += 1;
-    // The first part needs no asking, so that it is there when the upload begins.
+    // The first part needs no credit, so it is ready when the upload begins.
     if (this.#asked > 1 && this.#outcome === undefined) this.#tell({ kind: 'credit' });
     if (part !== undefined) return Promise.resolve({ done: false, value: part });
     if (this.#outcome?.kind === 'ended') return Promise.resolve(FINISHED);

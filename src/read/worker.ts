@@ -1,5 +1,5 @@
-// A worker: the thread that reads, hashes and compresses one file at a time. Entry point of its own
-// bundle; never touches the store, never writes but to the spool.
+// A worker: the thread that reads, hashes and compresses one file at a time. The entry point of its own bundle. It
+// never touches the store, and writes only to the spool.
 import { parentPort, workerData } from 'node:worker_threads';
 import { errnoOf, reasonOf } from '../model/errors.ts';
 import { prepareMd5 } from '../model/md5.ts';
@@ -10,10 +10,10 @@ import { readRange } from './read-range.ts';
 import type { FromWorker, ToWorker, WorkerAnswer, WorkerData, WorkerRequest } from './reading.ts';
 
 const READ_BYTES = 2 ** 20;
-/** One that is ready and two that are being sent; meanwhile one more is filled. */
+/** One part that is ready, two that are being sent, and one more that is being filled. */
 const SPARE_PARTS = 3;
 
-/** The job under way. */
+/** The current job. */
 interface Current {
   readonly giveUp: AbortController;
   /** Parts that may be sent before the reader asks for more. */
@@ -53,7 +53,7 @@ port.on('message', (message: ToWorker) => {
   }
 });
 
-/** All but the root, which comes with each job. */
+/** Everything except the root, which comes with each job. */
 async function openResources(): Promise<Omit<Resources, 'root'>> {
   const [compressor] = await Promise.all([loadCompressor(), prepareMd5()]);
   return { ...(workerData as WorkerData), compressor, buffers, buffer: new Uint8Array(READ_BYTES) };
@@ -71,7 +71,7 @@ async function work(request: WorkerRequest, job: Current): Promise<void> {
   }
   current = undefined;
   send(last);
-  // Only now, so that the files of the job are closed.
+  // Only now, when the files of the job are closed.
   if (isClosing) close();
 }
 

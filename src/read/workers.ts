@@ -1,5 +1,6 @@
-// Read this first. The way into reading: what the upload calls. A small file is read at once, on the thread that asks;
-// all others go to the workers (worker-pool.ts), which never block that thread. Tasks that share a sidecar share its workers.
+// Read this first. The interface that the upload calls. A small file is read at once, on the calling thread. All
+// others go to the workers (worker-pool.ts), which never block that thread. Tasks that share a sidecar share its
+// workers.
 import fs from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import type { RelPath } from '../model/path.ts';
@@ -8,45 +9,45 @@ import { ignoreLeaseBreaks } from '../native/files.ts';
 import { idleCores } from '../native/idle-cores.ts';
 import type { Buffers } from './buffers.ts';
 import { compressorOfThread } from './encode.ts';
-import { Lanes } from './lanes.ts';
+import { WorkerLimit } from './worker-limit.ts';
 import type { CompressorName, Digest, RangeJob, Reading, ReadJob, ToWorker, WorkerData } from './reading.ts';
 import { newSmallBuffers, SmallFiles } from './small-file.ts';
 import { WorkerPool } from './worker-pool.ts';
-import type { Reader, WorkerEvents, WorkerThread } from './worker-runner.ts';
+import type { PoolClient, WorkerEvents, WorkerThread } from './worker-runner.ts';
 
 /**
- * JavaScript's share only: buffers and zstd's memory do not count. A worker needs about 6 MiB of it; V8 looks for
- * garbage when half of it is taken.
+ * JavaScript's share only: buffers and zstd's memory do not count. A worker needs about 6 MiB of it; V8 collects
+ * garbage when half of it is used.
  */
 const HEAP_MB = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 };
-/** A worker in the middle of a read(2) of a dead file server hears nothing. */
+/** A worker inside a read(2) of a dead file server gets no messages. */
 const CLOSE_MS = 2000;
 
 export interface PoolOptions {
-  /** Workers at most; with two or more the first is kept for files of one part. `auto`: see `Lanes`. */
+  /** Most workers; with two or more, the first is reserved for files of one part. `auto`: see `WorkerLimit`. */
   readonly count: number | 'auto';
   /** Several tasks may read. */
   readonly isShared?: boolean;
-  /** How many cores have nothing to do now; asked when all workers are busy. The machine's, if it is left out. */
+  /** How many cores are idle now; called when all workers are busy. Default: the machine's. */
   readonly idleCores?: () => number;
   /** The bundled src/read/worker.ts. */
   readonly entry: URL | string;
-  /** Where spools are made; undefined: nowhere. */
+  /** The directory for spools; undefined: no spool. */
   readonly spoolDir?: string;
-  /** Size of one spool at most. */
+  /** Largest size of one spool. */
   readonly spoolLimitBytes: number;
 }
 
 export interface WorkersOptions extends PoolOptions {
-  /** Stays the caller's. */
+  /** The caller keeps and closes it. */
   readonly root: WorkDir;
   /** Files up to this size are read on the calling thread; 0: none. */
   readonly smallBytes: number;
 }
 
-/** What reads for one work directory, or for several. */
+/** The readers of one work directory, or of several. */
 export interface Pool {
-  /** Of the files beneath `root`, which stays the caller's; see {@link WorkersOptions}. */
+  /** For the files beneath `root`, which the caller closes; see {@link WorkersOptions}. */
   open(root: WorkDir, smallBytes: number): Workers;
   /** Ends the threads. */
   close(): Promise<void>;
@@ -54,30 +55,30 @@ export interface Pool {
 
 export interface Workers {
   /**
-   * One consistent reading of a file beneath the root. Every state of the file is an answer; throws when it
-   * cannot be read (EIO) or its worker died. `signal` holds for the body too: its abort ends the parts.
+   * One consistent reading of a file beneath the root. Every state of the file is an answer; throws if it cannot be
+   * read (EIO) or its worker died. `signal` also covers the body: its abort ends the parts.
    */
   read(job: ReadJob, signal?: AbortSignal): Promise<Reading>;
   /**
-   * The end of a file that is being appended to, whoever has it open. `moved` when the file is shorter than
-   * the range's end, or another file stands at its path.
+   * The end of a file that is being appended to, whoever has it open. `moved` if the file is shorter than the range's
+   * end, or if another file is at its path.
    */
   range(job: RangeJob, signal?: AbortSignal): Promise<Reading>;
   /** The md5 of one consistent reading, without a body. */
   md5(path: RelPath, signal?: AbortSignal): Promise<Digest>;
-  /** What compresses here; `none` deserves a warning. */
+  /** The compressor on this machine; `none` deserves a warning. */
   compressor(): Promise<CompressorName>;
   /**
-   * Gives up all that is under way, which then throws; of a shared pool, resolves when nothing beneath the root is open
+   * Gives up all current readings, which then throw. For a shared pool, resolves when no file beneath the root is open
    * any more.
    */
   close(): Promise<void>;
 }
 
-/** Workers start on first use. From now on a lease that a writer meets does not end the process. */
+/** Workers start on first use. From now on SIGIO, sent when a writer breaks a lease, does not end the process. */
 export function openPool(options: PoolOptions): Pool {
   const { count, entry, spoolDir, spoolLimitBytes, isShared } = options;
-  const lanes = new Lanes(count, options.idleCores ?? idleCores, isShared);
+  const lanes = new WorkerLimit(count, options.idleCores ?? idleCores, isShared);
   ignoreLeaseBreaks();
   const spool = spoolDir === undefined ? undefined : { dir: spoolDir, limitBytes: spoolLimitBytes };
   const data: WorkerData = { spool };
@@ -90,16 +91,16 @@ export function openPool(options: PoolOptions): Pool {
   };
 }
 
-interface Means {
+interface WorkersContext {
   readonly pool: WorkerPool;
   readonly buffers: Buffers;
   readonly smallBytes: number;
   readonly isShared: boolean;
 }
 
-function workersOf(reader: Reader, { pool, buffers, smallBytes, isShared }: Means): Workers {
+function workersOf(reader: PoolClient, { pool, buffers, smallBytes, isShared }: WorkersContext): Workers {
   const small = new SmallFiles(reader.root, smallBytes, buffers);
-  pool.enter(reader);
+  pool.join(reader);
   return {
     read: async (job, signal) => {
       if (smallBytes === 0)
@@ -112,13 +113,13 @@ function workersOf(reader: Reader, { pool, buffers, smallBytes, isShared }: Mean
     compressor: async () => (await compressorOfThread())?.name ?? 'none',
     close: async () => {
       small.close();
-      // Else the pool ends with it.
+      // Otherwise the pool ends with it.
       if (isShared) await pool.leave(reader);
     },
   };
 }
 
-/** A pool for one work directory alone, which ends with it. */
+/** A pool for a single work directory, which ends with it. */
 export function openWorkers({ root, smallBytes, ...options }: WorkersOptions): Workers {
   const pool = openPool(options);
   const workers = pool.open(root, smallBytes);
@@ -131,20 +132,21 @@ export function openWorkers({ root, smallBytes, ...options }: WorkersOptions): W
   };
 }
 
-/** The thread of one worker. Knows nothing of jobs. */
+/** The thread of one worker. It knows nothing of jobs. */
 export function startThread(entry: URL | string, data: WorkerData, events: WorkerEvents): WorkerThread {
   leaveLostDirectory();
   const worker = new Worker(entry, {
     workerData: data,
-    // Without these two Node opens process.stdout and process.stderr, which are the task's own.
+    // Without these two options Node opens process.stdout and process.stderr, which belong to the task.
     stdout: true,
     stderr: true,
-    // Files are opened by openat2(2), which Node knows nothing of: it would warn at each close, for ever kept.
+    // Files are opened by openat2(2), which Node does not know of: it would warn at each close, and keep every
+    // warning.
     trackUnmanagedFds: false,
     execArgv: [],
     resourceLimits: HEAP_MB,
   });
-  // What nobody reads would be kept: 2 KiB for each file, once.
+  // Unread output would stay in memory: 2 KiB once for each file.
   worker.stdout.resume();
   worker.stderr.resume();
   let isClosing = false;
@@ -171,7 +173,7 @@ export function startThread(entry: URL | string, data: WorkerData, events: Worke
   };
 }
 
-/** Where the task has removed the directory that we stand in, no thread can start: getcwd(3) is ENOENT there. */
+/** If the task has removed the current directory, no thread can start: getcwd(3) fails with ENOENT there. */
 function leaveLostDirectory(): void {
   try {
     fs.realpathSync.native('.');

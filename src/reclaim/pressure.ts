@@ -1,13 +1,12 @@
-// Does the work directory run short of space or memory? One look each time that somebody asks; when to look is
-// sidecar/disk's.
+// Is the work directory short of space or memory? One look for each call; sidecar/disk decides when.
 import fs from 'node:fs/promises';
-import { readUses } from '../native/uses.ts';
+import { diskUseFrom } from '../native/disk-use.ts';
 
-/** Above this share of any limit there is pressure. */
+/** Above this share of any limit, pressure is `high`. */
 export const HIGH_USE = 0.8;
-/** Above this one there may be soon. */
+/** Above this share, pressure is `near`. */
 const NEAR_USE = 0.5;
-/** Reclaiming is worth it when it frees at least this share of the use. */
+/** Reclaiming is worthwhile if it frees at least this share of the use. */
 const WORTHWHILE = 0.1;
 /** statfs(2), f_type. */
 const OVERLAYFS_MAGIC = 0x794c7630;
@@ -16,8 +15,8 @@ const OVERLAYFS_MAGIC = 0x794c7630;
 export type Pressure = 'none' | 'near' | 'high';
 
 /**
- * `high` when file system bytes, inodes or (on tmpfs) the memory of a cgroup are used above 80 %, and what
- * could be reclaimed is at least 10 % of that use. Never on overlayfs: a deletion there frees nothing below.
+ * `high` if more than 80 % of the file system's bytes, of its inodes, or (on tmpfs) of a cgroup's memory is used, and
+ * the reclaimable files are at least 10 % of that use. Never on overlayfs: deleting there frees nothing below.
  */
 export async function pressureOn(
   dir: string,
@@ -26,7 +25,7 @@ export async function pressureOn(
 ): Promise<Pressure> {
   const stat = await fs.statfs(dir);
   if (stat.type === OVERLAYFS_MAGIC) return 'none';
-  const shares = readUses(stat).map(({ of, used, limit }) => {
+  const shares = diskUseFrom(stat).map(({ of, used, limit }) => {
     const reclaimable = of === 'files' ? reclaimableFiles : reclaimableBytes;
     return limit > 0 && reclaimable >= used * WORTHWHILE ? used / limit : 0;
   });

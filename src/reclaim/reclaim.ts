@@ -1,5 +1,5 @@
-// Deletes a local file whose bytes are durable: the last step of a push. It must never delete a byte that is
-// not in the store, so a file is first set aside, watched for a moment, and put back when anything moved.
+// Deletes a local file whose bytes are durable: the last step of a push. It must never delete a byte that is not in
+// the store. So a file is first set aside, watched for a moment, and put back if anything changed.
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,45 +9,48 @@ import { EXIT } from '../model/exit-status.ts';
 import { type Fingerprint, sameContentFingerprint, sameFingerprint } from '../model/file/file-state.ts';
 import { type RelPath, showPath } from '../model/path.ts';
 import { formatBytes } from '../model/units.ts';
-import { beneath, isBlocked, type WorkDir } from '../native/beneath.ts';
+import { beneath, isBlocked, lstatBeneath, type WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { factsOf, openBeneath, writerState } from '../native/files.ts';
 import { absolutePath, moveAside, ownDir, putBack } from '../native/own-dir.ts';
 import { shareOfOpenFiles } from '../native/processes.ts';
 import { StoreError } from '../store/contract/store.ts';
-import { type Journal, openJournal } from './journal.ts';
+import { makeInnerDirs, removeInnerDirs, setAsideName } from './set-aside.ts';
 
-/** Files set aside at once, at most: each holds a descriptor for 100 ms. */
+/** Most files that are set aside at once: each holds a descriptor for 100 ms. */
 export const MOST_RECLAIMS = 256;
-/** A writer that had the file open before we moved it has this long to show itself. */
+/** A writer that had opened the file before the rename has this long to become visible. */
 const QUIET_MS = 100;
 
 /**
- * Why a file was not deleted. `changed`: it is not what was pushed. `reopened`: somebody has it open for
- * writing. `linked`: it has a second name. `unknown-writer`: the file system cannot tell. `gone`: the task
- * removed it. `mounted`: it stands on a file system that is mounted below the work directory.
+ * Why a file was not deleted. `changed`: it differs from the pushed state. `reopened`: a process has it open for
+ * writing. `linked`: it has a second name. `unknown-writer`: the file system cannot tell. `gone`: the task removed it.
+ * `mounted`: it is on a file system that is mounted below the work directory.
  */
 type Refusal = 'changed' | 'reopened' | 'linked' | 'unknown-writer' | 'gone' | 'mounted';
 
 /**
- * `remade`: the file we had set aside moved, and meanwhile the task made its path anew. It is kept at `aside`,
- * for the caller to push as an older object and then to {@link Reclaimer.discard}.
+ * `remade`: the file changed while it was set aside, and the task created its path anew. It stays at `aside`. The
+ * caller pushes it as an older object and then calls {@link Reclaimer.discard}.
  */
 export type ReclaimOutcome =
   | { readonly kind: 'reclaimed' | Refusal }
   | { readonly kind: 'remade'; readonly aside: RelPath };
 
 interface ReclaimOptions {
-  /** The task has ended: a second link or a file system that cannot name writers is no reason to wait. */
+  /** The task has ended: a second link, or a file system that cannot name writers, is no reason to wait. */
   readonly atEnd: boolean;
-  /** Asked just before the deletion: rejects when the store may hold the bytes no more. The file stays, it is thrown. */
+  /**
+   * Called just before the deletion. It rejects if the store may no longer hold the bytes: then the file stays, and
+   * the error is thrown.
+   */
   readonly confirm?: () => Promise<void>;
 }
 
 export interface Reclaimer {
   /**
-   * Deletes `path` if it still is `pushed`, whose bytes a record names. Anything but `reclaimed` leaves the
-   * file with its name (but see `remade`). An abort puts it back and throws the signal's reason.
+   * Deletes `path` if it is still in the state `pushed`, whose bytes a record names. After any other outcome the file
+   * has its name (except `remade`). An abort puts it back and throws the signal's reason.
    */
   reclaim(
     path: RelPath,
@@ -55,36 +58,35 @@ export interface Reclaimer {
     options: ReclaimOptions,
     signal?: AbortSignal,
   ): Promise<ReclaimOutcome>;
-  /** Deletes a file that was kept `aside`, if it still is `pushed`, its fingerprint at `aside`. */
+  /** Deletes a file at `aside` if it is still in the state `pushed`, its fingerprint there. */
   discard(aside: RelPath, pushed: Fingerprint): ReclaimOutcome;
-  /** Waits for what is under way. */
+  /** Waits for reclaims in progress. */
   close(): Promise<void>;
 }
 
-/** A file that was pushed, held open: whatever its name does, this is the inode that may go. */
+/** A pushed file, held open: whatever happens to its name, only this inode may be deleted. */
 interface Pushed {
   readonly fd: number;
   /** Its state when its bytes were read. */
   readonly pushed: Fingerprint;
-  /** The task has ended: a second link or a file system that cannot name writers is no reason to wait. */
+  /** The task has ended: a second link, or a file system that cannot name writers, is no reason to wait. */
   readonly atEnd: boolean;
 }
 
 /** A pushed file and its name. */
-interface Held extends Pushed {
+interface HeldFile extends Pushed {
   readonly root: WorkDir;
   readonly path: RelPath;
-  /** Asked at the last moment; throws when its bytes may be stored no more. */
+  /** Called at the last moment; throws if its bytes may no longer be stored. */
   readonly confirm?: (() => Promise<void>) | undefined;
 }
 
 /**
- * Opens the reclaimer of a work directory, after recoverReclaims. The process must handle SIGIO, whose default
- * action would end it when a writer meets our lease (fcntl(2)).
+ * Opens the reclaimer of a work directory, after recoverReclaims. The process must handle SIGIO: if a writer breaks
+ * the lease, the default action of that signal would end it (fcntl(2)).
  */
 export function openReclaimer(root: WorkDir): Reclaimer {
   const dir = ownDir(root, 'reclaim');
-  const journal = openJournal(root);
   const limit = pLimit(shareOfOpenFiles(MOST_RECLAIMS));
   const underWay = new Set<Promise<unknown>>();
   const run = randomBytes(6).toString('hex');
@@ -104,7 +106,8 @@ export function openReclaimer(root: WorkDir): Reclaimer {
       const refusal = refusalOf(held, sameFingerprint);
       if (refusal !== undefined) return { kind: refusal };
       count += 1;
-      return await underJournal(held, journal, { dir, id: `${run}-${count}` }, signal);
+      const aside = `${dir}/${setAsideName({ id: `${run}-${count}`, path, pushed })}`;
+      return await setAsideAndDelete(held, aside, signal);
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof StoreError) throw error;
@@ -122,7 +125,7 @@ export function openReclaimer(root: WorkDir): Reclaimer {
     reclaim: (path, pushed, options, signal) => {
       const work = limit(() => reclaimOne(path, pushed, options, signal));
       const over: Promise<unknown> = work
-        .catch(() => undefined) // The caller has the error; here it only has to be over.
+        .catch(() => undefined) // The caller gets the error; `close` only waits for the end.
         .finally(() => underWay.delete(over));
       underWay.add(over);
       return work;
@@ -130,65 +133,42 @@ export function openReclaimer(root: WorkDir): Reclaimer {
     discard: (aside, pushed) => discard(root, aside, pushed),
     close: async () => {
       await Promise.all(underWay);
-      await journal.close();
     },
   };
 }
 
-async function underJournal(
-  held: Held,
-  journal: Journal,
-  { dir, id }: { readonly dir: RelPath; readonly id: string },
-  signal: AbortSignal | undefined,
-): Promise<ReclaimOutcome> {
-  const aside = `${dir}/${id}`;
-  reached('reclaim.before-journal');
-  await journal.begin({ id, path: held.path, file: held.pushed });
-  reached('reclaim.after-journal');
-  let outcome: ReclaimOutcome | undefined;
-  try {
-    outcome = await setAsideAndDelete(held, aside, signal);
-    return outcome;
-  } finally {
-    // After an error the file may still stand there: then the next start needs the entry.
-    const isGone = (): boolean =>
-      fs.lstatSync(absolutePath(held.root, aside), { throwIfNoEntry: false }) === undefined;
-    if (outcome?.kind === 'reclaimed' || isGone()) journal.done(id);
-    else journal.keep();
-  }
-}
-
 /**
- * Deletes the file by way of the name `aside`. An abort puts it back and throws the signal's reason; so does
- * `confirm` with its own.
+ * Deletes the file after renaming it to `aside`. An abort puts it back and throws the signal's reason; a failing
+ * `confirm` puts it back and throws its own error.
  */
 async function setAsideAndDelete(
-  held: Held,
+  held: HeldFile,
   aside: RelPath,
   signal: AbortSignal | undefined,
 ): Promise<ReclaimOutcome> {
   const { root, path, fd } = held;
-  // The journal took a while: look again, so that a file in use is not even moved.
-  const before = standsAt(held, path) ? refusalOf(held, sameFingerprint) : whatStands(root, path);
-  if (before !== undefined) return { kind: before };
+  reached('reclaim.before-set-aside');
   try {
+    makeInnerDirs(root, aside);
     beneath(root, path, (from) => beneath(root, aside, (to) => fs.renameSync(from, to)));
   } catch (error) {
-    // A directory above it has become a link: what stands behind it is somebody else's.
+    removeInnerDirs(root, aside);
+    // A directory above it has become a link: the files behind the link belong to somebody else.
     if (isBlocked(error)) return { kind: 'changed' };
-    // A file system is mounted above it, below the work directory: its space is not the work directory's.
+    // A file system is mounted above it, below the work directory: deleting it frees nothing in the work directory.
     if (errnoOf(error) === 'EXDEV') return { kind: 'mounted' };
+    if (errnoOf(error) === 'ENOENT' && lstatBeneath(root, path) === undefined) return { kind: 'gone' };
     throw error;
   }
-  // Between the look and the rename the task may have renamed another file into place.
+  // Between the look and the rename, the task may have renamed another file to this path.
   reached('reclaim.set-aside');
-  if (!standsAt(held, aside)) return giveBack(held, aside, 'changed');
+  if (!isAtPath(held, aside)) return putBackOrKeep(held, aside, 'changed');
   const { ctimeNs } = factsOf(fd);
   try {
     await sleep(QUIET_MS, undefined, { signal });
     await held.confirm?.();
   } catch (error) {
-    const outcome = giveBack(held, aside, 'changed');
+    const outcome = putBackOrKeep(held, aside, 'changed');
     if (outcome.kind === 'remade') return outcome;
     throw error;
   }
@@ -197,34 +177,33 @@ async function setAsideAndDelete(
     held,
     (now, pushed) => sameContentFingerprint(now, pushed) && now.ctimeNs === ctimeNs,
   );
-  if (after !== undefined) return giveBack(held, aside, after);
+  if (after !== undefined) return putBackOrKeep(held, aside, after);
   reached('reclaim.before-unlink');
   fs.unlinkSync(absolutePath(root, aside));
+  removeInnerDirs(root, aside);
   reached('reclaim.after-unlink');
   return { kind: 'reclaimed' };
 }
 
-/** True when the name is that of the held file, which was seen to be the one that was pushed. */
-function standsAt({ root, pushed }: Held, path: RelPath): boolean {
+/** True if the path is that of the held file, whose state was seen to be the pushed one. */
+function isAtPath({ root, pushed }: HeldFile, path: RelPath): boolean {
   const stat = fs.lstatSync(absolutePath(root, path), { bigint: true, throwIfNoEntry: false });
   return String(stat?.dev) === pushed.dev && String(stat?.ino) === pushed.ino;
 }
 
-function whatStands(root: WorkDir, path: RelPath): Refusal {
-  return fs.lstatSync(absolutePath(root, path), { throwIfNoEntry: false }) === undefined ? 'gone' : 'changed';
-}
-
-/** The name may be taken by now, or its directory be gone or a link: then the file is kept under another one. */
-function giveBack({ root, path }: Held, aside: RelPath, refusal: Refusal): ReclaimOutcome {
-  if (putBack(root, aside, path)) return { kind: refusal };
-  return { kind: 'remade', aside: moveAside(root, aside, path) };
+/** The name may be taken by now, or its directory may be gone or a link: then the file is kept under another name. */
+function putBackOrKeep({ root, path }: HeldFile, aside: RelPath, refusal: Refusal): ReclaimOutcome {
+  const isBack = putBack(root, aside, path);
+  const kept = isBack ? undefined : moveAside(root, aside, path);
+  removeInnerDirs(root, aside);
+  return kept === undefined ? { kind: refusal } : { kind: 'remade', aside: kept };
 }
 
 function discard(root: WorkDir, aside: RelPath, pushed: Fingerprint): ReclaimOutcome {
   const opened = openPushed(root, aside);
   if ('refusal' in opened) return { kind: opened.refusal };
   try {
-    // The name is ours and nobody else's: a second link or an unknown writer is no reason to keep it.
+    // Only capture uses this name: a second link or an unknown writer is no reason to keep it.
     const refusal = refusalOf({ fd: opened.fd, pushed, atEnd: true }, sameFingerprint);
     if (refusal !== undefined) return { kind: refusal };
     fs.unlinkSync(absolutePath(root, aside));
@@ -256,8 +235,8 @@ function openPushed(root: WorkDir, path: RelPath): { readonly fd: number } | { r
 }
 
 /**
- * Why the held file must not go now. The probe comes before the look: whoever had it open for writing and
- * closed it before the probe is seen by the look, and after the move nobody can open it by its path.
+ * Why the held file must not be deleted now. The probe for writers comes before the look at the state. So the look
+ * sees a writer that closed the file before the probe, and after the rename nobody can open the file by its path.
  */
 function refusalOf(
   { fd, pushed, atEnd }: Pushed,

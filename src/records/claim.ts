@@ -1,6 +1,6 @@
-// The claim of an index, which is the first record of an attempt: takes the next number, and asks afterwards whether
-// it is still the newest. It is asked before everything that cannot be undone: a commit, a deletion (also of a local
-// file), a push that replaces something, the last record. So what deletes from the store stands here, too.
+// The claim of an index: the first record of an attempt. Takes the next number, and later checks that it is still the
+// newest. That check comes before everything that cannot be undone: a commit, a deletion (also of a local file), a
+// push that replaces something, the last record. So deleting from the store is here, too.
 import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { ValueBudget } from '../model/format/foreign-json.ts';
@@ -14,10 +14,10 @@ import { listRecords, listWithClaim, type RecordListing } from './list.ts';
 
 /** More losses in a row than machines could start at once. */
 const MOST_TRIES = 100;
-/** How long an answer is good for, ms. */
+/** How long an answer stays valid, ms. */
 const FRESH_MS = 5000;
 
-/** A record that is not read. */
+/** Reasons why a record is refused. */
 export const UNREADABLE = {
   invalid: `it is gone, or larger than ${formatBytes(RECORD_LIMIT_BYTES)}`,
 } as const;
@@ -25,11 +25,11 @@ export const UNREADABLE = {
 interface ClaimOptions {
   readonly store: Store;
   readonly scope: KeyScope;
-  /** What the index has: it may be a moment old, as whoever takes a number that is taken looks again. */
+  /** The records of the index. It may be slightly out of date: a claim whose number is taken lists again. */
   readonly listing: RecordListing;
   /** The body of `000000.started` for an attempt; `push` is unique to this claim. */
   readonly bodyOf: (attempt: number) => { readonly text: string; readonly push: string };
-  /** Go on even if the store ignores create-only puts. */
+  /** Continue even if the store ignores create-only puts. */
   readonly unfenced: boolean;
   readonly signal?: AbortSignal;
   /** How long a listing may lag, ms; default 30 s. */
@@ -37,9 +37,9 @@ interface ClaimOptions {
 }
 
 /**
- * The attempt that is ours now: the one thing that two machines may try at once. Each number has one winner. The loser
- * takes the next number, and the earlier attempt then finds itself fenced. Throws status 69 if the store silently
- * replaces an object on a create-only put: two attempts could then both believe that they own the index.
+ * The number of the new attempt. Two machines may race only here: each number has one winner. The loser takes the next
+ * number, and the earlier attempt then finds itself fenced. Throws status 69 if the store silently replaces an object
+ * on a create-only put: two attempts could then both believe that they own the index.
  */
 export async function claimAttempt(options: ClaimOptions): Promise<number> {
   const { store, scope, bodyOf, signal } = options;
@@ -54,7 +54,7 @@ export async function claimAttempt(options: ClaimOptions): Promise<number> {
       reached('claim.won');
       return attempt;
     }
-    // A listing that lags would show us none of what that attempt has stored.
+    // A listing that lags would hide everything that attempt has stored.
     const listing = isClaim(await readClaim(store, scope, attempt, signal))
       ? await listWithClaim(store, scope, attempt, { signal, waitMs: options.staleMs })
       : await listRecords(store, scope, signal);
@@ -70,9 +70,9 @@ export async function claimAttempt(options: ClaimOptions): Promise<number> {
 }
 
 /**
- * Is the claim that the store took ours alone? Where that is not known, the claimed key is created again: a store that
- * lets this pass would not stop a second machine either. One that looks first and then writes may have taken two at
- * once: what stands there says which of them has it.
+ * Is the claim that the store accepted the only one? If that is unknown, the claimed key is created again: a store
+ * that accepts this would not stop a second machine either. A store that checks first and then writes may have
+ * accepted two claims at once: the object that remains decides.
  */
 async function isProven(
   { store, unfenced, signal }: ClaimOptions,
@@ -106,21 +106,24 @@ export class FencedError extends CaptureError {
 interface Claim {
   readonly scope: KeyScope;
   readonly attempt: number;
-  /** Of the run that has made the claim. */
+  /** Of the run that made the claim. */
   readonly runToken: string;
 }
 
 interface FenceEvents {
   readonly onFenced: (error: FencedError) => void;
-  /** Told each time that our claim was looked for: why the store is lost if the claim is gone, else undefined. */
+  /**
+   * Called after each look for the own claim: with the reason why the store is lost if the claim is gone, else
+   * undefined.
+   */
   readonly onLooked?: (lost: StoreError | undefined) => void;
   /** When this attempt was last known to be the newest (performance.now()). */
   readonly knownMs?: number;
 }
 
 /**
- * Does this attempt still own its index, in the store in which it was claimed? The claim of a later attempt fences us
- * for ever. If our own claim is gone, this is not the store that holds our work.
+ * Does this attempt still own its index, in the store in which it was claimed? A claim of a later attempt fences it
+ * for ever. If its own claim is gone, this is not the store that holds its work.
  */
 export class Fence {
   readonly #store: Store;
@@ -142,8 +145,8 @@ export class Fence {
   }
 
   /**
-   * Resolves while this attempt owns the index; throws {@link FencedError} when it no longer does, and a StoreError
-   * `lost` when the store no longer holds its claim. What can be seen without a request is looked at each time.
+   * Resolves while this attempt owns the index. Throws {@link FencedError} if it no longer does, and a StoreError
+   * `lost` if the store no longer has its claim. Whatever is visible without a request is checked each time.
    */
   async pass(signal?: AbortSignal): Promise<void> {
     await this.#store.confirm();
@@ -155,8 +158,8 @@ export class Fence {
   }
 
   /**
-   * The same with an answer that is newer than this call. What is deleted after it, a higher attempt does not
-   * need: it claims later, then reads, and so sees the record that made the deletion right.
+   * The same, with an answer that is newer than this call. A higher attempt does not need what is deleted after it:
+   * that attempt claims later, then reads, and so sees the record that allowed the deletion.
    */
   async passAnew(signal?: AbortSignal): Promise<void> {
     await this.#store.confirm();
@@ -167,10 +170,10 @@ export class Fence {
   async #ask(signal?: AbortSignal): Promise<void> {
     const { scope, attempt, runToken } = this.#claim;
     const own = await readClaim(this.#store, scope, attempt, signal);
-    // Last: the race with a later attempt is as long as this answer is old.
+    // Last: the window for a race with a later attempt is as long as this answer is old.
     const startedMs = performance.now();
     const next = await readClaim(this.#store, scope, attempt + 1, signal);
-    // Only a record of ours fences: an answer that anything may give must not kill a task.
+    // Only a record of capture's fences: some other answer must not kill a task.
     if (isClaim(next)) this.#fenced = new FencedError(`attempt ${attempt + 1}`);
     else if (isClaim(own) && own.runToken !== runToken)
       this.#fenced = new FencedError(`another run of attempt ${attempt}`);
@@ -194,8 +197,8 @@ function lostError({ url }: Store, { scope, attempt }: Claim): StoreError {
 }
 
 /**
- * Deletes objects that nothing needs any more. A store that refuses deletions costs space, not results: the user is
- * told once, and the run goes on.
+ * Deletes objects that nothing needs any more. A store that refuses deletions costs space, not results: it is reported
+ * once, and the run continues.
  */
 export class Tidy {
   readonly #store: Store;
@@ -210,7 +213,7 @@ export class Tidy {
     this.#onRefused = onRefused;
   }
 
-  /** True when the objects are gone. Throws only when another attempt owns the index, or `signal` aborts. */
+  /** True if the objects are gone. Throws only if another attempt owns the index, or `signal` aborts. */
   async delete(keys: readonly string[], signal?: AbortSignal): Promise<boolean> {
     if (keys.length === 0) return true;
     await this.#fence.passAnew(signal);
@@ -228,7 +231,7 @@ export class Tidy {
   }
 }
 
-/** What stands where an attempt is claimed: its claim, nothing, or what is no record of ours. */
+/** The object at an attempt's claim key: its claim, none, or one that is not a record of capture's. */
 export type ClaimFound = CaptureRecord | 'gone' | 'damaged';
 
 export async function readClaim(
@@ -246,36 +249,36 @@ export function isClaim(found: ClaimFound): found is CaptureRecord {
   return typeof found === 'object';
 }
 
-interface ReadingOne {
+interface ReadOneOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Of the records that are kept beside it. */
+  /** For all records that are kept together. */
   readonly budget?: ValueBudget;
 }
 
 /**
- * The record that `key` stands for, or why there is none: another record may stand there, nothing of ours, or one that
- * names what is not its index's. Undefined when nothing stands there at all.
+ * The record at `key`, or why it is refused: it is another record, not capture's, or it names objects outside its
+ * index. Undefined if there is no object.
  */
 export async function readRecord(
   store: Store,
   scope: KeyScope,
   key: string,
-  { signal, budget }: ReadingOne = {},
+  { signal, budget }: ReadOneOptions = {},
 ): Promise<CaptureRecord | { readonly invalid: string } | undefined> {
   const text = await readText(store, key, signal);
   if (text === undefined) return undefined;
   const record = text === null ? UNREADABLE : parseRecord(text, budget);
   if ('invalid' in record) return record;
   const { task, index } = record;
-  // What stands below a folder of this index has a key that begins like its records.
+  // Objects in a folder below this index have keys with the same prefix as its records.
   if (keyOf(record) !== key || task !== scope.taskName || index !== scope.index)
     return { invalid: `it is the record ${keyOf(record)}` };
   const foreign = foreignKeyIn(record, scope);
-  return foreign === undefined ? record : { invalid: notOwn(foreign, scope) };
+  return foreign === undefined ? record : { invalid: foreignReason(foreign, scope) };
 }
 
-/** Why a record, or a list, is not believed. */
-export function notOwn(key: string, { taskName, index }: KeyScope): string {
+/** Why a record, or a list, is refused. */
+export function foreignReason(key: string, { taskName, index }: KeyScope): string {
   return `it names ${key}, which no attempt of task ${taskName}, index ${index} can have stored`;
 }
 
@@ -284,7 +287,7 @@ function keyOf({ task, index, attempt, seq, kind, end }: CaptureRecord): string 
   return recordKey({ taskName: task, index }, attempt, seq, name);
 }
 
-/** A small object as text, null when it is too large to be a record; undefined when there is none. */
+/** A small object as text; null if it is too large for a record, undefined if there is none. */
 export async function readText(
   store: Store,
   key: string,
@@ -296,7 +299,7 @@ export async function readText(
   let total = 0;
   for await (const chunk of got.body) {
     total += chunk.length;
-    if (total > RECORD_LIMIT_BYTES) return null; // a huge one is not read to its end
+    if (total > RECORD_LIMIT_BYTES) return null; // a huge object is not read to its end
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

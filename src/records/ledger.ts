@@ -1,7 +1,10 @@
 // What this attempt knows to be stored, and the records that say so. Records are only ever created, one after the
-// other. Each holds all that the attempt knows, so the newest one is enough. What is stored needs no push: it is the
-// baseline of its path.
+// other. Each contains everything that the attempt knows, so the newest one is enough. Stored content needs no push:
+// it is the baseline of its path.
 import pLimit from 'p-limit';
+import { CaptureError } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
+import { plural } from '../model/units.ts';
 import { generationName, type History, type WholeRecord } from '../model/checkpoint/history.ts';
 import { prunableRecords } from '../model/checkpoint/retention.ts';
 import { type KeyScope, recordKey } from '../model/format/keys.ts';
@@ -10,10 +13,12 @@ import {
   type CaptureRecord,
   type Generation,
   isLast,
+  whyUnreadable,
   type LeftFile,
   type RecordKind,
   RESULTS_PER_SEGMENT,
   type StoredFile,
+  type Takeover,
   textWithSum,
 } from '../model/format/records.ts';
 import { PackedMap, type PathMap, type Paths } from '../model/packed/packed-map.ts';
@@ -24,7 +29,7 @@ import { reached } from '../native/failpoint.ts';
 import { ABSENT, type Store } from '../store/contract/store.ts';
 import type { Fence, Tidy } from './claim.ts';
 
-/** What every record of the attempt says. */
+/** Facts of the run that every record of the attempt contains. */
 export interface RunFacts {
   readonly scope: KeyScope;
   readonly attempt: number;
@@ -36,7 +41,7 @@ export interface RunFacts {
   readonly startedAt: string;
 }
 
-/** What every record of an attempt says of it. */
+/** The fields of every record of an attempt. */
 export function runFields(
   facts: RunFacts,
 ): Pick<
@@ -74,18 +79,24 @@ export interface LedgerOptions {
   readonly fence: Fence;
   readonly facts: RunFacts;
   readonly history: History;
-  /** The newest record of the same run id, whose list segments go on being used. */
+  /** The newest record of the same run id, whose list segments remain in use. */
   readonly base: WholeRecord | undefined;
+  /** {@link CaptureRecord.takeovers}, with that of this process. */
+  readonly takeovers: readonly Takeover[];
   readonly newId: () => string;
-  /** The time of day, if it is not the machine's. */
+  /** The time of day; default: the machine's. */
   readonly now?: () => Date;
   readonly tidy: Tidy;
-  /** Shared with what else is known by path. */
+  /** The path table, shared with other maps. */
   readonly paths?: Paths;
 }
 
-/** A record has a limit. Those that one does not name are found by their keys, until the last one names all. */
+/**
+ * A record has limited space. Partial results beyond this are found by their keys, until the last record names all.
+ */
 const MOST_PARTIALS = 10_000;
+/** Files that a record names as missing, if it has no room for all. */
+const MOST_LEFT = 10_000;
 
 export interface RecordExtra {
   readonly left?: readonly LeftFile[];
@@ -94,7 +105,7 @@ export interface RecordExtra {
 
 export class Ledger {
   readonly #options: LedgerOptions;
-  /** Entries that no segment holds, by path. */
+  /** By path: entries that no list segment holds. */
   #inline = new Map<string, StoredFile>();
   #segments: string[];
   readonly #results: PathMap<StoredFile>;
@@ -103,28 +114,28 @@ export class Ledger {
   readonly #partials = new Map<string, StoredFile[]>();
   #generations: readonly Generation[];
   #seq: number;
-  /** The number of the first record that this process can write: no other process of the attempt has the same. */
+  /** The number of the first record that this process can write. No other process of the attempt uses it. */
   readonly firstSeq: number;
   #written: string[] = [];
   readonly #inTurn = pLimit(1);
   #limit: AbortSignal | undefined;
   #writtenMs = performance.now();
-  /** The last record is there, or on its way. */
+  /** The last record was written, or is being written. */
   #isOver = false;
   /** The set that the attempt resumed from, for its later records: `<attempt>-<generation>`. */
   restored: string | undefined;
-  /** The last record says that sets are deleted. */
+  /** The last record says that sets were deleted. */
   pruned: true | undefined;
-  /** Says, for each record, whether what a set of this attempt was ahead of has its name by now. */
+  /** Called for each record: is a result that a set of this attempt was ahead of stored under its name by now? */
   isNamed: (behind: Behind) => boolean = () => false;
-  /** What the attempt has used, asked for each record. */
+  /** Returns the attempt's resource usage; called for each record. */
   used: (() => CaptureRecord['resources']) | undefined;
-  /** Objects that no record names yet. A copy has the push id of what it was made of, so the key counts, too. */
+  /** Objects that no record names yet. A copy has the push id of its original, so the key is part of the identity. */
   readonly #unrecorded = new Map<string, StoredFile>();
 
   /**
-   * Goes on with the results of the history. `firstSeq` is 1 after a claim; a restarted sidecar goes on after its own
-   * last record.
+   * Continues with the results of the history. `firstSeq` is 1 after a claim. A sidecar that replaces a dead one skips
+   * some numbers: records that the dead one has sent may still arrive.
    */
   constructor(options: LedgerOptions, firstSeq: number) {
     this.#options = options;
@@ -134,7 +145,7 @@ export class Ledger {
     this.#results = options.history.results;
     this.#kept = new Map(options.history.kept);
     this.#generations = options.history.generations;
-    // What a sidecar of this attempt that died had staged.
+    // Objects that a dead sidecar of this attempt had staged.
     for (const file of options.history.partials)
       if (file.attempt === options.facts.attempt) this.#addPartial(file);
     const segmented = new PackedMap(storedFileRow(options.facts.scope.index), options.paths);
@@ -149,9 +160,14 @@ export class Ledger {
     return this.#results;
   }
 
-  /** When the last record was written, or this began (performance.now()). */
+  /** When the last record was written, or when this process began (performance.now()). */
   get writtenMs(): number {
     return this.#writtenMs;
+  }
+
+  /** {@link LedgerOptions.takeovers} */
+  get takeovers(): readonly Takeover[] {
+    return this.#options.takeovers;
   }
 
   /** Newest first. */
@@ -159,7 +175,7 @@ export class Ledger {
     return this.#generations;
   }
 
-  /** Highest n of the path's `.~n~` objects, 0 when none. */
+  /** Highest n of the path's `.~n~` objects, 0 if there is none. */
   keptOf(path: string): number {
     return this.#kept.get(path) ?? 0;
   }
@@ -174,7 +190,7 @@ export class Ledger {
     this.#unrecorded.set(idOf(file), file);
   }
 
-  /** An object beside the result's own: a death may have closed it. */
+  /** An object beside the result: the kernel may have closed the file for a dying process. */
   notePartial(file: StoredFile): void {
     this.#addPartial(file);
     this.#unrecorded.set(idOf(file), file);
@@ -183,12 +199,12 @@ export class Ledger {
     this.#inline.delete(file.path);
   }
 
-  /** Of this attempt, oldest first. */
+  /** Partial results of this attempt, oldest first. */
   partialsOf(path: string): readonly StoredFile[] {
     return this.#partials.get(path) ?? [];
   }
 
-  /** The end of the task found nothing against it. */
+  /** At the end of the task nothing was found against it. */
   clearPartial({ path, push }: StoredFile): void {
     const cleared = this.partialsOf(path).map((one) =>
       one.push === push ? { ...one, suspect: undefined } : one,
@@ -196,7 +212,10 @@ export class Ledger {
     this.#partials.set(path, cleared);
   }
 
-  /** The result has its good name, with the content of `until` or newer: the next record names no older ones. */
+  /**
+   * The result is stored under its own name, with the content of `until` or newer: the next record names no older
+   * partials.
+   */
   dropPartials(path: string, until?: StoredFile): readonly StoredFile[] {
     const all = this.#partials.get(path) ?? [];
     const at = until === undefined ? all.length : all.findIndex(({ push }) => push === until.push) + 1;
@@ -206,7 +225,7 @@ export class Ledger {
     return all.slice(0, at);
   }
 
-  /** True when a record names this very object. */
+  /** True if a record names this very object. */
   isRecorded(file: Pick<StoredFile, 'push' | 'key'>): boolean {
     return !this.#unrecorded.has(idOf(file));
   }
@@ -216,7 +235,7 @@ export class Ledger {
     return this.#unrecorded.size;
   }
 
-  /** The newest stored content of paths, where no record names it yet. */
+  /** The newest stored content of each path that no record names yet. */
   unrecorded(): readonly StoredFile[] {
     return [...this.#unrecorded.values()].filter((file) => {
       const newest = this.#results.get(file.path);
@@ -228,14 +247,14 @@ export class Ledger {
     this.#generations = generations;
   }
 
-  /** From now on every write ends when `signal` aborts, also one that was given no signal. */
+  /** From now on every write is aborted when `signal` aborts, even one without a signal of its own. */
   until(signal: AbortSignal): void {
     this.#limit = signal;
   }
 
   /**
-   * Writes one record with all that is known now. The fence is asked first; writes never overlap. Rejects what comes after
-   * a last one: readers go by the newest.
+   * Writes one record with everything known now. It checks the fence first; writes never overlap. Writes after a last
+   * record are rejected: readers use the newest.
    */
   write(kind: RecordKind, extra: RecordExtra = {}, signal?: AbortSignal): Promise<void> {
     return this.#inTurn(() =>
@@ -244,13 +263,13 @@ export class Ledger {
   }
 
   async #write(kind: RecordKind, extra: RecordExtra, signal?: AbortSignal): Promise<void> {
-    const { fence, facts, newId } = this.#options;
+    const { fence, facts, newId, takeovers } = this.#options;
     if (this.#isOver && !isLast(kind)) throw new Error(`the last record is written: no ${kind} after it`);
     this.#isOver ||= isLast(kind);
-    // Nothing comes after the last record that would find out what it should have known.
+    // No later record could correct a mistake in the last one.
     await (isLast(kind) ? fence.passAnew(signal) : fence.pass(signal));
     await this.#moveToSegments(signal);
-    // Taken now, cleared only when the record is there: a push that ends meanwhile stays unrecorded.
+    // Copied now, cleared only when the record is stored: a push that ends in between stays unrecorded.
     const named = [...this.#unrecorded.keys()];
     const push = newId();
     this.#generations = this.#generations.map((one) => this.#withoutNamed(one));
@@ -261,6 +280,7 @@ export class Ledger {
       seq: this.#seq,
       at: (this.#options.now?.() ?? new Date()).toISOString(),
       restored: this.restored,
+      takeovers: takeovers.length === 0 ? undefined : [...takeovers],
       segments: [...this.#segments],
       results: [...this.#inline.values()],
       partials: [...this.#partials.values()].flat().slice(isLast(kind) ? 0 : -MOST_PARTIALS),
@@ -272,16 +292,37 @@ export class Ledger {
       end: extra.end,
       resources: this.used?.(),
     };
+    const text = this.#readableText(record);
     const name = kind === 'failed' ? `failed-${extra.end?.status ?? 1}` : kind;
-    await this.#create(recordKey(facts.scope, facts.attempt, this.#seq, name), record, push, signal);
+    await this.#create(recordKey(facts.scope, facts.attempt, this.#seq, name), text, push, signal);
     this.#writtenMs = performance.now();
     for (const one of named) this.#unrecorded.delete(one);
     await this.#prune(signal);
   }
 
-  async #create(key: string, body: object, push: string, signal?: AbortSignal): Promise<void> {
-    const bytes = Buffer.from(textWithSum(body));
-    // First: if the answer is lost, the record may be there all the same, and the next try needs a key of its own.
+  /** What no capture reads is not written. The names of partial results and of missing files can be cut short. */
+  #readableText(record: CaptureRecord): string {
+    const { partials, left, generations } = record;
+    const whole = textWithSum(record);
+    if (whyUnreadable(whole) === undefined) return whole;
+    const cut = textWithSum({
+      ...record,
+      partials: partials.slice(-MOST_PARTIALS),
+      left: left.slice(0, MOST_LEFT),
+    });
+    const why = whyUnreadable(cut);
+    if (why === undefined) return cut;
+    const files = generations[0]?.members.length ?? 0;
+    throw new CaptureError(
+      EXIT.notStored,
+      `no capture could read the next record: ${why}; the newest checkpoint set has ${plural(files, 'file')}`,
+      { hint: 'if it is too large: fewer files in a set, by --newest or as one archive of them' },
+    );
+  }
+
+  async #create(key: string, text: string, push: string, signal?: AbortSignal): Promise<void> {
+    const bytes = Buffer.from(text);
+    // Increment first: if the answer is lost, the record may exist, and the next try needs another key.
     this.#seq += 1;
     reached('record.before-put');
     const outcome = await this.#options.store.put(key, bytes, {
@@ -300,7 +341,7 @@ export class Ledger {
       const entries = [...this.#inline.values()].slice(0, RESULTS_PER_SEGMENT);
       const { scope, attempt } = this.#options.facts;
       const key = recordKey(scope, attempt, this.#seq, 'list');
-      await this.#create(key, { format: 1, results: entries }, this.#options.newId(), signal);
+      await this.#create(key, textWithSum({ format: 1, results: entries }), this.#options.newId(), signal);
       this.#segments.push(key);
       for (const file of entries) {
         if (this.#inline.get(file.path) === file) this.#inline.delete(file.path);
@@ -315,14 +356,11 @@ export class Ledger {
     return left.length === behind.length ? generation : { ...generation, behind: left };
   }
 
-  /** Records of earlier attempts go on naming what this one has deleted. */
+  /** Sets that this process has deleted; records of earlier attempts and of dead sidecars still name them. */
   #dropped(): string[] | undefined {
-    const { history, facts } = this.#options;
+    const { history } = this.#options;
     const kept = new Set(this.#generations.map(generationName));
-    const gone = history.generations
-      .filter(({ attempt }) => attempt < facts.attempt)
-      .map(generationName)
-      .filter((name) => !kept.has(name));
+    const gone = history.generations.map(generationName).filter((name) => !kept.has(name));
     const dropped = [...history.dropped, ...gone];
     return dropped.length === 0 ? undefined : dropped;
   }
@@ -349,12 +387,11 @@ export interface Baseline {
 }
 
 /**
- * Content that needs no push: that of stored results, which the ledger knows, and that of inputs that were there before
- * the task started.
+ * Content that needs no push: stored results, which the ledger knows, and inputs that existed before the task started.
  */
 export class Baselines {
   readonly #ledger: Pick<Ledger, 'results'>;
-  /** Entries that differ from the ledger; undefined: this path has no baseline. */
+  /** Entries that override the ledger; undefined: this path has no baseline. */
   readonly #own = new Map<RelPath, Baseline | undefined>();
 
   constructor(ledger: Pick<Ledger, 'results'>) {
@@ -370,7 +407,7 @@ export class Baselines {
     this.#own.set(path, baseline);
   }
 
-  /** From now on the file is pushed, whatever it holds. */
+  /** From now on the file is pushed, whatever its content. */
   delete(path: RelPath): void {
     this.#own.set(path, undefined);
   }
@@ -380,7 +417,7 @@ export class Baselines {
     this.#own.delete(path);
   }
 
-  /** The baselines of inputs, for whoever takes over. */
+  /** The baselines of inputs, for the sidecar that replaces this one. */
   *inputs(isInput: (path: RelPath) => boolean): Generator<[RelPath, Baseline]> {
     for (const [path, own] of this.#own) if (own !== undefined) yield [path, own];
     for (const path of this.#ledger.results.keys()) {

@@ -1,5 +1,5 @@
-// Which records of an index there are. Some servers show an object in a listing only after a while, some gateways
-// never. What a listing does not show would count as never stored: so it must show the claim that we know of.
+// Which records of an index exist. Some servers show an object in a listing only after a while, some gateways never.
+// Missing records would count as never stored: so a listing must show the claim that is known to exist.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
@@ -8,9 +8,9 @@ import { RECORD_KINDS } from '../model/format/records.ts';
 import { type BackOff, pauseAfter } from '../model/waiting.ts';
 import type { Store } from '../store/contract/store.ts';
 
-/** What an index has: a record each few seconds for months is a tenth of it. */
+/** The most records of an index: one every few seconds for months is a tenth of it. */
 const MOST_RECORDS = 1_000_000;
-/** No store that is in order lags so long, ms. */
+/** No healthy store lags this long, ms. */
 const WAIT_MS = 30_000;
 const BACK_OFF: BackOff = { firstMs: 250, mostMs: 4000 };
 
@@ -18,7 +18,7 @@ export interface RecordListing {
   readonly scope: KeyScope;
   /** Keys of all records of the index, ascending: time order. */
   readonly keys: readonly string[];
-  /** 0 when there is none. */
+  /** 0 if there is none. */
   readonly newestAttempt: number;
 }
 
@@ -39,14 +39,21 @@ export async function listRecords(
   return { scope, keys, newestAttempt };
 }
 
+/** The number of the attempt's newest record; 0 if it has only its claim. */
+export function newestSeq({ keys }: RecordListing, attempt: number): number {
+  let newest = 0;
+  for (const at of keys.map(parseRecordKey)) if (at?.attempt === attempt) newest = Math.max(newest, at.seq);
+  return newest;
+}
+
 interface StaleOptions {
   readonly signal?: AbortSignal;
   readonly waitMs?: number;
 }
 
 /**
- * The records of an index, once the listing shows the claim of `attempt`, which is known to be there. Throws status 69
- * when it does not within 30 s.
+ * The records of an index, once the listing shows the claim of `attempt`, which is known to exist. Throws status 69 if
+ * it does not within 30 s.
  */
 export async function listWithClaim(
   store: Store,
@@ -68,7 +75,7 @@ export async function listWithClaim(
   }
 }
 
-/** Of a listing that lagged: is there a record after the newest one that it shows? Asked by name. */
+/** For a listing that lagged: is there a record after the newest one listed? It is requested by key. */
 async function hidesMore(
   store: Store,
   { scope, keys }: RecordListing,

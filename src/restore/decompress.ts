@@ -1,5 +1,5 @@
-// Turns zstd frames back into the bytes of the file, in bounded memory. A broken or shortened object always throws:
-// the checksum and the end of the frame are looked at.
+// Decompresses zstd frames, in bounded memory. A corrupt or truncated object always throws: the checksum and the end
+// of the frame are checked.
 import { pipeline } from 'node:stream';
 import zlib from 'node:zlib';
 import { errnoOf, reasonOf } from '../model/errors.ts';
@@ -7,16 +7,16 @@ import { loadZstd, type Zstd } from '../native/zstd.ts';
 import { NoZstdError } from './failure.ts';
 
 const PIECE_BYTES = 256 * 2 ** 10;
-/** ZSTD_WINDOWLOG_LIMIT_DEFAULT of zstd.h: what plain `zstd -d` accepts, 128 MiB of window at most. */
+/** ZSTD_WINDOWLOG_LIMIT_DEFAULT of zstd.h: what plain `zstd -d` accepts, a window of at most 128 MiB. */
 const WINDOW_LOG_MAX = 27;
 const MAGIC = 0xfd2fb528;
-/** The lowest of 16: pzstd and the seekable format put frames between the others that decode to nothing. */
+/** The lowest of 16 magic numbers: pzstd and the seekable format insert frames that decode to nothing. */
 const SKIPPABLE_MAGIC = 0x184d2a50;
 const RLE_BLOCK = 1;
 
 /**
- * The plain bytes of one or more zstd frames, in pieces that are the reader's own. Throws when the frames are
- * corrupt or end too soon, and what `source` throws, unchanged.
+ * The plain bytes of one or more zstd frames, in chunks that the reader may keep. Throws if the frames are corrupt or
+ * end too soon; errors of `source` are thrown unchanged.
  */
 export async function* decompressStream(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const zstd = loadZstd();
@@ -30,7 +30,7 @@ async function* withBinding(zstd: Zstd, source: AsyncIterable<Uint8Array>): Asyn
   let piece = new Uint8Array(PIECE_BYTES);
   for await (const chunk of source) {
     let at = 0;
-    // A full piece may mean that more is waiting inside zstd, also when all of the chunk is consumed.
+    // A full output buffer may mean that zstd holds more, even if the whole chunk is consumed.
     for (let isWaiting = false; at < chunk.length || isWaiting;) {
       const [left, produced, consumed] = step(() => context.decompressStream(piece, chunk.subarray(at)));
       at += consumed;
@@ -52,15 +52,15 @@ function step<T>(run: () => T): T {
   }
 }
 
-/** What newer Nodes have and the types of the oldest supported one do not. */
+/** The part of node:zlib that newer Nodes have and the types of the oldest supported one lack. */
 interface ZlibWithZstd {
   createZstdDecompress(): NodeJS.ReadWriteStream & AsyncIterable<Buffer>;
 }
 
 /**
- * With Node's own zstd (node:zlib, from 22.15 on), for machines without a binary of zstd-napi. It takes a frame that is
- * cut short for a whole one, and forgets what follows a frame: so we find the end of each frame ourselves. Throws when
- * one is corrupt or cut short, {@link NoZstdError} on a Node without zstd, and what `source` throws, unchanged.
+ * With Node's own zstd (node:zlib, from 22.15 on), for machines without a binary of zstd-napi. It accepts a truncated
+ * frame as whole, and drops what follows a frame. So this code finds the end of each frame itself. Throws if a frame
+ * is corrupt or truncated, and {@link NoZstdError} on a Node without zstd; errors of `source` are thrown unchanged.
  */
 export async function* decompressWithZlib(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   if (!('createZstdDecompress' in zlib)) throw new NoZstdError();
@@ -80,7 +80,7 @@ async function* decompressed(
   stream: ReturnType<ZlibWithZstd['createZstdDecompress']>,
 ): AsyncGenerator<Uint8Array> {
   try {
-    // The stream itself throws what the pipeline reports.
+    // The stream itself throws the pipeline's error.
     yield* pipeline(frameOf(input), stream, () => undefined);
   } catch (error) {
     if (errnoOf(error)?.startsWith('ZSTD_error') !== true) throw error;
@@ -88,7 +88,7 @@ async function* decompressed(
   }
 }
 
-/** The next frame, and nothing of what follows it. */
+/** The next frame, without the bytes after it. */
 async function* frameOf(input: Input): AsyncGenerator<Uint8Array> {
   const walk = new FrameWalk();
   while (!walk.isAtEnd) {
@@ -101,7 +101,7 @@ async function* frameOf(input: Input): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** A source that takes back what belongs to the next frame. */
+/** A source that can take back bytes of the next frame. */
 class Input {
   readonly #chunks: AsyncIterator<Uint8Array>;
   #rest: Uint8Array | undefined;
@@ -133,28 +133,28 @@ class Input {
   }
 }
 
-/** The next bytes of the frame: to be looked at, or passed over. */
+/** The next bytes of the frame, to be read or skipped. */
 interface Field {
   readonly lengthBytes: number;
   readonly isRead: boolean;
 }
 
 /**
- * Finds the end of one zstd frame without decoding it (RFC 8878, section 3.1.1), for a decompressor that does not say
- * where it ended.
+ * Finds the end of one zstd frame without decoding it (RFC 8878, section 3.1.1), for a decompressor that does not
+ * report it.
  */
 export class FrameWalk {
   readonly #fields = frame();
   #field = this.#fields.next();
   #value = 0n;
-  /** Bytes of the field that are taken already. */
+  /** Bytes of the field that are consumed. */
   #at = 0;
 
   get isAtEnd(): boolean {
     return this.#field.done === true;
   }
 
-  /** How many of these bytes belong to the frame. Throws when this is no frame. */
+  /** How many of these bytes belong to the frame. Throws if this is not a frame. */
   feed(bytes: Uint8Array): number {
     let used = 0;
     while (this.#field.done !== true && used < bytes.length) {
@@ -176,7 +176,7 @@ export class FrameWalk {
   }
 }
 
-/** The fields of a frame in their order; numbers are little-endian. */
+/** The fields of a frame, in order; numbers are little-endian. */
 function* frame(): Generator<Field, void, number> {
   const magic = yield read(4);
   if (magic - (magic % 16) === SKIPPABLE_MAGIC) return yield* skip(yield read(4));

@@ -1,18 +1,18 @@
-// Tells afterwards what failed on the way from the bytes of an object to those of the file: the store, or the content.
-// A broken connection must never count as a corrupt object.
+// Tells whether the store or the content failed between the bytes of an object and those of the file. A broken
+// connection must never count as a corrupt object.
 import { reasonOf } from '../model/errors.ts';
 
-/** The bytes differ from what the record says. */
+/** The bytes differ from the record. */
 export class CorruptError extends Error {}
 
-/** The bytes may be whole: nothing on this machine can decompress them. */
+/** The bytes may be whole, but this machine cannot decompress them. */
 export class NoZstdError extends Error {
   constructor() {
     super('it is compressed with zstd, and this machine has none');
   }
 }
 
-/** The bytes as they are; `failure` tells the error that they ended with, if any. */
+/** Passes the bytes on. `failure` returns the error that ended them, if any. */
 export function noteFailure(body: AsyncIterable<Uint8Array>): {
   readonly body: AsyncIterable<Uint8Array>;
   readonly failure: () => unknown;
@@ -29,7 +29,7 @@ export function noteFailure(body: AsyncIterable<Uint8Array>): {
   return { body: noted(), failure: () => failure };
 }
 
-/** What a decompressor gives; its errors are the content's, unless there is none. */
+/** Passes a decompressor's output on. Its errors become CorruptError, except a missing zstd. */
 export async function* orCorrupt(plain: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   try {
     yield* plain;

@@ -3,30 +3,30 @@
 import fs from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import pLimit from 'p-limit';
-import { CaptureError } from '../model/errors.ts';
+import { CaptureError, errnoOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
 import type { FileProgress } from '../model/format/progress-line.ts';
 import { newMd5 } from '../model/md5.ts';
-import { isInside, joinPath, type RelPath } from '../model/path.ts';
+import { isInside, type RelPath } from '../model/path.ts';
 import { formatBytes, plural } from '../model/units.ts';
 import { linkSignals } from '../model/waiting.ts';
 import { holdDirectory, type WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
-import { freeBytesIn } from '../native/uses.ts';
-import { absolutePath, ownDir, removeBeneath, removeOwnDir } from '../native/own-dir.ts';
-import type { Store } from '../store/contract/store.ts';
+import { freeBytesIn } from '../native/disk-use.ts';
+import { absolutePath, ownDir, removeBeneath } from '../native/own-dir.ts';
+import type { ObjectHead, Store } from '../store/contract/store.ts';
 import { CorruptError, noteFailure, orCorrupt } from './failure.ts';
 import { objectStream, RANGE_BYTES, type StreamOptions } from './object-stream.ts';
 import type { SegmentSource, Source } from './source.ts';
-import { type Fetched, type Incoming, stage } from './staging.ts';
+import { type Fetched, type Incoming, PERMISSION_BITS, stage } from './staging.ts';
 
 export interface FetchOptions {
   readonly signal: AbortSignal;
-  /** Small files at once, and ranges of a large file at once (8 MiB of memory each). */
+  /** How many small files at once, and how many ranges of a large file at once (8 MiB of memory each). */
   readonly parallel: number;
   readonly decompress: Incoming['decompress'];
-  /** Told of each file as it comes. */
+  /** Called for each file; reports its progress. */
   readonly progress?: () => FileProgress;
   readonly syncedLater?: Incoming['syncedLater'];
 }
@@ -35,15 +35,15 @@ export interface FetchOptions {
 export interface Staged {
   /** In the order of the sources. */
   readonly files: readonly Fetched[];
-  /** All are `ok`. */
+  /** All of them are `ok`. */
   readonly whole: boolean;
-  /** Removes what has not been placed. */
+  /** Removes the files that were not placed. */
   close(): Promise<void>;
 }
 
 /**
- * Fetches all sources. What is wrong with one file is in its result. Throws if the store or the work directory fails,
- * after everything under way has stopped and the temporary files are gone.
+ * Fetches all sources. A problem with one file is in its result. Throws if the store or the work directory fails,
+ * after all downloads have stopped and the temporary files are removed.
  */
 export async function fetchFiles(
   store: Store,
@@ -57,7 +57,7 @@ export async function fetchFiles(
   const close = (): Promise<void> => removeBeneath(root, dir);
   const stop = new AbortController();
   const { signal, unlink } = linkSignals(options.signal, stop.signal);
-  // One large file fills the link with its ranges; the small ones share it with them.
+  // One large file at a time fills the link with its ranges; small files share the link with it.
   const large = pLimit(1);
   const small = pLimit(options.parallel);
   const failures: unknown[] = [];
@@ -83,8 +83,7 @@ export async function fetchFiles(
 }
 
 /**
- * Better no start than a work directory that is full of half a checkpoint. Throws if the sizes that are known do not
- * fit.
+ * Better not to start than to fill the work directory with half a checkpoint. Throws if the known sizes do not fit.
  */
 async function checkSpace(root: WorkDir, sources: readonly Source[]): Promise<void> {
   const needed = sources.reduce((sum, { size = 0 }) => sum + size, 0);
@@ -109,7 +108,7 @@ async function temporaryDir(root: WorkDir): Promise<RelPath> {
   }
 }
 
-/** Fetches one file to `temp`, a free name in the same file system. */
+/** Fetches one file to `temp`, an unused name in the same file system. */
 export async function fetchFile(
   { store, root }: { readonly store: Store; readonly root: WorkDir },
   source: Source,
@@ -119,11 +118,14 @@ export async function fetchFile(
   signal.throwIfAborted();
   const why = whyRefused(root, source.path);
   if (why !== undefined) return { kind: 'refused', source, why };
+  let given = PERMISSION_BITS;
+  const onObject = ({ permissions = PERMISSION_BITS }: ObjectHead): void => void (given &= permissions);
   const body =
     source.segments === undefined
-      ? objectStream(store, source.key, { parallel, sizeHintBytes: source.size, signal })
-      : joinSegments(store, source.segments, { parallel, decompress, signal });
-  return stage(root, source, temp, { body, decompress, progress: progress?.(), syncedLater });
+      ? objectStream(store, source.key, { parallel, sizeHintBytes: source.size, signal, onObject })
+      : joinSegments(store, source.segments, { parallel, decompress, signal, onObject });
+  const permissions = (): number => given;
+  return stage(root, source, temp, { body, permissions, decompress, progress: progress?.(), syncedLater });
 }
 
 export interface JoinOptions extends Omit<StreamOptions, 'sizeHintBytes'> {
@@ -131,8 +133,8 @@ export interface JoinOptions extends Omit<StreamOptions, 'sizeHintBytes'> {
 }
 
 /**
- * The bytes of a file that a record tells all of, as they come. Only the end says that they are those of the record:
- * throws CorruptError if they are not, what {@link objectStream} throws, and what the store throws.
+ * The bytes of a fully recorded file, as they arrive. Only the end proves them: throws CorruptError if they differ
+ * from the record, any error of {@link objectStream}, and any error of the store.
  */
 export function recordedBytes(
   store: Store,
@@ -143,9 +145,9 @@ export function recordedBytes(
 }
 
 /**
- * All bytes of a companion, joined from its segments. Each is checked against its record before the next is asked for. If
- * one is missing or corrupt, all of it is given up: a companion with a hole is worse than none. Throws CorruptError,
- * what {@link objectStream} throws, and what the store throws.
+ * All bytes of a companion, joined from its segments. Each segment is checked against its record before the next one
+ * is requested. If one is missing or corrupt, the whole companion is given up: one with a hole is worse than none.
+ * Throws CorruptError, any error of {@link objectStream}, and any error of the store.
  */
 async function* joinSegments(
   store: Store,
@@ -167,36 +169,47 @@ async function* bytesOf(
   try {
     for await (const chunk of compressed ? orCorrupt(decompress(stored.body)) : stored.body) {
       at += chunk.length;
-      // At once, not at the end: a frame can unfold to more than any disk holds.
+      // At once, not at the end: a frame can expand to more than any disk holds.
       if (at > size)
         throw new CorruptError(`${key} is longer than the ${plural(size, 'byte')} of its record`);
       md5.update(chunk);
       yield chunk;
     }
   } catch (error) {
-    // What the store threw comes first: a decompressor may have made another error of it.
+    // The store's error comes first: the decompressor may have turned it into another one.
     throw stored.failure() ?? error;
   }
   if (at < size) throw new CorruptError(`${key} has ${plural(at, 'byte')}, its record says ${size}`);
   if (md5.digest() !== expected) throw new CorruptError(`${key} has not the md5 of its record`);
 }
 
-/** A record is data from outside: a name in it must not reach out of the work directory, nor into `.capture`. */
+/** A record is foreign data: a path in it must not lead out of the work directory, nor into `.capture`. */
 function whyRefused(root: WorkDir, path: RelPath): string | undefined {
   if (!isInside(path)) return 'its name leads out of the work directory';
-  const parents = path.split('/').slice(0, -1);
-  if ((parents[0] ?? path) === OWN_DIR) return `its name lies in ${OWN_DIR}`;
-  let dir = '';
-  for (const part of parents) {
-    dir = joinPath(dir, part);
-    const stat = fs.lstatSync(absolutePath(root, dir), { throwIfNoEntry: false });
-    if (stat === undefined) return undefined;
-    if (!stat.isDirectory()) return `${dir} is ${stat.isSymbolicLink() ? 'a link' : 'no directory'}`;
+  const parts = path.split('/');
+  if (parts[0] === OWN_DIR) return `its name lies in ${OWN_DIR}`;
+  for (const at of parts.keys()) {
+    const upTo = parts.slice(0, at + 1).join('/');
+    const stat = lstatOf(root, upTo);
+    if (stat === 'too long') return TOO_LONG;
+    if (stat === undefined || upTo === path) return undefined;
+    if (!stat.isDirectory()) return `${upTo} is ${stat.isSymbolicLink() ? 'a link' : 'no directory'}`;
   }
   return undefined;
 }
 
-/** Removes what interrupted restores have left. The caller holds the lock of the work directory. */
-export function clearStaging(root: WorkDir): void {
-  removeOwnDir(root, 'restore');
+const TOO_LONG = 'its name is too long for the file system';
+
+function lstatOf(root: WorkDir, path: RelPath): fs.Stats | 'too long' | undefined {
+  try {
+    return fs.lstatSync(absolutePath(root, path), { throwIfNoEntry: false });
+  } catch (error) {
+    if (errnoOf(error) === 'ENAMETOOLONG') return 'too long';
+    throw error;
+  }
+}
+
+/** Removes the remains of interrupted restores. The caller holds the lock of the work directory. */
+export function clearStaging(root: WorkDir): Promise<void> {
+  return removeBeneath(root, `${OWN_DIR}/restore`);
 }

@@ -1,32 +1,34 @@
-// Where the inputs come from: an input that is not in the work directory is looked for in the store, the index's own
-// first. This only finds inputs; fetch.ts brings them. What capture itself has stored is an input only if it is a
-// result of this index and of the same run.
+// Where inputs come from: an input that is not in the work directory is searched in the store, first under the index's
+// own key. This file only finds inputs; fetch.ts downloads them. An object of capture's own is an input only if it is
+// a result of this index and of the same run.
 import fs from 'node:fs';
 import pLimit from 'p-limit';
 import { fixedPart, type Manifest } from '../model/file/manifest.ts';
 import { escapePath, inputKeys, isPlainKey, type KeyScope, pathOfKey } from '../model/format/keys.ts';
 import { isRecordKey, type Origin, originOf } from '../model/format/origin.ts';
 import { encodePath, isInside, type RelPath, showPath } from '../model/path.ts';
-import { roomInHeap, tooMany } from '../native/heap.ts';
+import { roomInHeap, tooManyForHeap } from '../native/heap.ts';
 import type { ObjectHead, Store } from '../store/contract/store.ts';
 import { type Source, sourceOfObject } from './source.ts';
 
-/** Requests under way at once: each is a round trip and no bytes. */
+/** Concurrent requests: each is a round trip without content. */
 const HEADS_AT_ONCE = 16;
-/** So many matches are looked at together. If there are that many, the records are asked before the objects. */
+/**
+ * Matches that are looked up together. With at least this many, the records are read before the objects are requested.
+ */
 const PAGE = 1000;
-/** What is kept of an input that is found. */
+/** Memory for one input that was found. */
 const INPUT_BYTES = 800;
 
 export interface InputSearch {
   readonly store: Store;
   readonly scope: KeyScope;
   readonly manifest: Manifest;
-  /** The work directory: what is there is not looked for. */
+  /** The work directory: files that are there are not searched. */
   readonly root: string;
   /** Paths that an earlier attempt's record already supplies. */
   readonly known: ReadonlySet<RelPath>;
-  /** Only results of this run are inputs; undefined: those of every run (`--from` names another store). */
+  /** Only results of this run are inputs; undefined: results of every run (`--from` names another store). */
   readonly run: { readonly id: string | undefined } | undefined;
   /** Keys of results that records of any index name. */
   readonly recorded: () => Promise<ReadonlySet<string>>;
@@ -35,9 +37,9 @@ export interface InputSearch {
 
 export interface FoundInputs {
   readonly sources: readonly Source[];
-  /** Exactly named inputs that are neither here nor in the store. */
+  /** Exactly named inputs that are neither in the work directory nor in the store. */
   readonly missing: readonly RelPath[];
-  /** Results that are no inputs only because they are of another run. */
+  /** Results that are not inputs, only because another run stored them. */
   readonly ofOtherRuns: readonly OtherRunsResult[];
   /** How many of capture's own objects the patterns match. */
   readonly leftOut: number;
@@ -91,7 +93,7 @@ async function findExact(
   const { store, scope, signal } = search;
   let found: { readonly head: ObjectHead; readonly compressed: boolean } | undefined;
   for (const { key, compressed } of inputKeys(path, scope)) {
-    // Of a result there may be a second object, in the other form: it comes next.
+    // A result may have a second object in the other form: it is next.
     if (found !== undefined && !compressed) break;
     // oxlint-disable-next-line no-await-in-loop -- the first that is there wins
     const head = await store.head(key, signal);
@@ -108,12 +110,14 @@ async function findExact(
   return found && sourceOfObject(path, found.head, found.compressed);
 }
 
-/** An attempt that died may have left a result compressed that is stored as it is now, or the other way round. */
+/** A dead attempt may have left a result compressed that is now stored uncompressed, or the reverse. */
 function isNewer({ modifiedMs = 0 }: ObjectHead, than: ObjectHead): boolean {
   return modifiedMs >= (than.modifiedMs ?? 0);
 }
 
-/** What a listing below the pattern's fixed part offers: the index's own form of a path before the plain one. */
+/**
+ * Candidates from a listing below the pattern's fixed part: the index's own form of a path comes before the plain one.
+ */
 async function findMatching(
   search: InputSearch,
   pattern: string,
@@ -122,10 +126,10 @@ async function findMatching(
   const found = new Map<RelPath, Source & { readonly own: boolean; readonly head: ObjectHead }>();
   const most = Math.floor(roomInHeap() / INPUT_BYTES);
   let leftOut = 0;
-  const take = ({ head, candidates }: Looked): void => {
+  const take = ({ head, candidates }: FoundObject): void => {
     const origin = originOf(head.key, head.meta);
-    // A result stands for the path that it was stored from; nobody means the name of its object. If its key is
-    // shortened, that path is in its record alone: nothing else in the work directory may get a name made of a key.
+    // A result stands for the path that it was stored from; nobody means its object's name. If its key is shortened,
+    // only its record knows the path: no file in the work directory may be named after a key.
     const usable = candidates.filter(
       ({ own, path }) => origin === undefined || (own && origin.kind === 'result' && origin.path === path),
     );
@@ -137,7 +141,7 @@ async function findMatching(
         const other = found.get(path);
         if (other?.own !== true || (own && isNewer(head, other.head)))
           found.set(path, { ...sourceOfObject(path, head, compressed), own, head });
-        if (found.size > most) throw tooMany(`inputs that match ${showPath(pattern)}`, most);
+        if (found.size > most) throw tooManyForHeap(`inputs that match ${showPath(pattern)}`, most);
       }
     }
   };
@@ -153,7 +157,7 @@ async function findMatching(
   return { sources: [...found.values()], leftOut };
 }
 
-/** What the listing has of the pattern, {@link PAGE} at a time: there may be very many. */
+/** The listed matches of the pattern, {@link PAGE} at a time: there may be very many. */
 async function* pagesOf(search: InputSearch, pattern: string): AsyncGenerator<readonly Listed[]> {
   let page: Listed[] = [];
   for await (const key of keysBelow(search, fixedPart(pattern))) {
@@ -169,7 +173,7 @@ async function* pagesOf(search: InputSearch, pattern: string): AsyncGenerator<re
   yield page;
 }
 
-/** As capture writes them, and as somebody has uploaded them by hand. */
+/** Keys as capture writes them, and as users upload files by hand. */
 async function* keysBelow({ store, signal }: InputSearch, dir: string): AsyncGenerator<string> {
   for (const prefix of new Set([escapePath(dir), ...(isPlainKey(dir) ? [dir] : [])]))
     for await (const { key } of store.list(prefix, signal)) yield key;
@@ -178,7 +182,7 @@ async function* keysBelow({ store, signal }: InputSearch, dir: string): AsyncGen
 interface Candidate {
   readonly path: RelPath;
   readonly compressed: boolean;
-  /** Of this index alone. */
+  /** Belongs to this index alone. */
   readonly own: boolean;
 }
 
@@ -187,16 +191,16 @@ interface Listed {
   readonly candidates: readonly Candidate[];
 }
 
-interface Looked {
+interface FoundObject {
   readonly head: ObjectHead;
   readonly candidates: readonly Candidate[];
 }
 
-/** Asks for the metadata, which the listing does not have. What has gone meanwhile is left out. */
+/** Requests the metadata, which a listing lacks. Objects that were deleted in between are left out. */
 async function headsOf(
   { store, signal }: InputSearch,
   listed: readonly Listed[],
-): Promise<readonly Looked[]> {
+): Promise<readonly FoundObject[]> {
   const heads = await pLimit(HEADS_AT_ONCE).map(listed, async ({ key, candidates }) => ({
     head: await store.head(key, signal),
     candidates,

@@ -1,24 +1,27 @@
-// What is in the work directory already, before anything is downloaded: a file that was stored is recognised by its
-// bytes. Nothing here changes anything.
+// What the work directory already has, before anything is downloaded: a stored file is recognised by its bytes.
+// Nothing here changes anything.
 import fs from 'node:fs';
+import { promisify } from 'node:util';
 import { errnoOf } from '../model/errors.ts';
-import {
-  decideLocal,
-  type LocalDecision,
-  type LocalState,
-  type RestoreRole,
-} from '../model/file/local-policy.ts';
 import type { Companion, Generation } from '../model/format/records.ts';
-import { md5Of } from '../model/md5.ts';
+import { md5Of, newMd5 } from '../model/md5.ts';
 import { isInside, type RelPath } from '../model/path.ts';
 import { beneath, isBlocked, type WorkDir } from '../native/beneath.ts';
 import { factsOf, openBeneath } from '../native/files.ts';
-import { md5OfFile } from '../native/md5.ts';
 import { absolutePath } from '../native/own-dir.ts';
 import { type Source, sourceOfCompanion } from './source.ts';
 
-/** One file of a restore, and what is to be done for it. */
-export interface Surveyed {
+/** `same`: the bytes of the stored file. `differs`: anything else of that name. */
+type LocalState = 'absent' | 'same' | 'differs';
+
+/** `input`: the user staged it. `resumed`: a checkpoint, or a result that is an input and was stored earlier. */
+export type RestoreRole = 'input' | 'resumed';
+
+/** `replace`: fetch, and move the local file aside before the stored one is placed. */
+export type LocalDecision = 'fetch' | 'keep' | 'replace';
+
+/** One file of a restore, and what to do with it. */
+export interface SurveyedFile {
   readonly source: Source;
   readonly local: LocalState;
   readonly localIsNewer: boolean;
@@ -31,13 +34,13 @@ export interface SurveyOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Compares each source with what is at its path; only files of the stored size are read. */
+/** Compares each source with the file at its path. It reads only files of the stored size. */
 export async function surveyLocal(
   root: WorkDir,
   sources: readonly Source[],
   { role, onLocal, signal }: SurveyOptions,
-): Promise<readonly Surveyed[]> {
-  const surveyed: Surveyed[] = [];
+): Promise<readonly SurveyedFile[]> {
+  const surveyed: SurveyedFile[] = [];
   for (const source of sources) {
     signal?.throwIfAborted();
     const stat = lookAt(root, source.path);
@@ -51,14 +54,29 @@ export async function surveyLocal(
   return surveyed;
 }
 
+export interface LocalQuestion {
+  readonly role: RestoreRole;
+  readonly local: LocalState;
+  /** The local file was modified after the stored one; false if that is not known. */
+  readonly localIsNewer: boolean;
+  readonly onLocal: 'stored' | 'newest';
+}
+
+/** What a restore does if the work directory already has a file of that name. Pure. */
+export function decideLocal({ role, local, localIsNewer, onLocal }: LocalQuestion): LocalDecision {
+  if (local === 'absent') return 'fetch';
+  if (local === 'same' || role === 'input') return 'keep';
+  return onLocal === 'newest' && localIsNewer ? 'keep' : 'replace';
+}
+
 function lookAt(root: WorkDir, path: RelPath): fs.BigIntStats | undefined {
-  // A name that leads out is refused when it is fetched; here it is not even looked at.
+  // The fetch refuses a path that leads out; it is not even looked at here.
   if (!isInside(path)) return undefined;
   try {
     return fs.lstatSync(absolutePath(root, path), { bigint: true, throwIfNoEntry: false });
   } catch (error) {
-    // A file stands above it: placing it says so.
-    if (errnoOf(error) === 'ENOTDIR') return undefined;
+    // A file is in the place of a directory above it: placing it reports that. The fetch refuses a name that is too long.
+    if (['ENOTDIR', 'ENAMETOOLONG'].includes(errnoOf(error) ?? '')) return undefined;
     throw error;
   }
 }
@@ -70,7 +88,7 @@ async function stateOf(
   stat: fs.BigIntStats | undefined,
 ): Promise<LocalState> {
   if (stat === undefined) return 'absent';
-  // An input stays whatever it is; and without a recorded md5 nothing can be the same.
+  // An input stays whatever its content. Without a recorded md5, nothing can be the same.
   if (role === 'input' || source.md5 === undefined) return 'differs';
   const md5 =
     source.kind === 'link' ? md5OfLink(root, source, stat) : await md5OfSource(root, source, signal);
@@ -102,9 +120,9 @@ async function md5OfSource(
 }
 
 /**
- * The companions of a set that are to be fetched. A file that is also a result may be in it twice: it comes back as the
- * member that it is. A local file that begins with the stored bytes stays: it is at least as long
- * as the checkpoint says, and the task cuts it back by itself.
+ * The companions of a set that must be fetched. A file that is also a result may be in the set twice: it is restored
+ * as a member. A local file that begins with the stored bytes stays: it is at least as long as at the checkpoint, and
+ * the task itself truncates it.
  */
 export async function wantedCompanions(
   root: WorkDir,
@@ -122,7 +140,7 @@ export async function wantedCompanions(
 }
 
 async function beginsAsStored(root: WorkDir, companion: Companion, signal: AbortSignal): Promise<boolean> {
-  // A name that leads out is refused when it is fetched; here it is not even looked at.
+  // The fetch refuses a path that leads out; it is not even looked at here.
   const fd = isInside(companion.path) ? openFile(root, companion.path) : undefined;
   if (fd === undefined) return false;
   try {
@@ -137,8 +155,8 @@ async function beginsAsStored(root: WorkDir, companion: Companion, signal: Abort
 }
 
 /**
- * Undefined if nothing is there, or a link, a directory, a device, a file that we may not read: none is what was
- * stored.
+ * Undefined if there is no file, or a link, a directory, a device, or a file that capture may not read: none of these
+ * is the stored file.
  */
 function openFile(root: WorkDir, path: RelPath): number | undefined {
   try {
@@ -146,5 +164,26 @@ function openFile(root: WorkDir, path: RelPath): number | undefined {
   } catch (error) {
     if (errnoOf(error) === undefined) throw error;
     return undefined;
+  }
+}
+
+const READ_BYTES = 2 ** 20;
+const read = promisify(fs.read);
+
+/** md5 of an open file, as hex: of all its bytes, or of those from `first` to `end`, as far as they exist. */
+export async function md5OfFile(
+  fd: number,
+  signal?: AbortSignal,
+  { first, end }: { readonly first: number; readonly end: number } = { first: 0, end: Infinity },
+): Promise<string> {
+  const md5 = newMd5();
+  const buffer = Buffer.allocUnsafe(READ_BYTES);
+  for (let at = first; ;) {
+    signal?.throwIfAborted();
+    // oxlint-disable-next-line no-await-in-loop -- one buffer, read and hashed in turn
+    const { bytesRead } = await read(fd, buffer, 0, Math.min(READ_BYTES, end - at), at);
+    if (bytesRead === 0) return md5.digest();
+    md5.update(buffer.subarray(0, bytesRead));
+    at += bytesRead;
   }
 }

@@ -1,24 +1,30 @@
-// The bytes of one object in order, from as many ranged requests at once as are useful. A body that breaks off
-// is continued where it stopped, so that one reset does not cost a large download from its beginning.
+// The bytes of one object in order, by as many concurrent ranged requests as are useful. A broken body is continued
+// where it stopped, so a reset does not restart a large download.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BackOff, linkSignals, pauseAfter } from '../model/waiting.ts';
-import { type Store, StoreError } from '../store/contract/store.ts';
+import { type ObjectHead, type Store, StoreError } from '../store/contract/store.ts';
+import { CorruptError } from './failure.ts';
 
-/** One request of a large object; so much memory for each request that is under way. */
+/** The size of one request of a large object; each concurrent request takes this much memory. */
 export const RANGE_BYTES = 8 * 2 ** 20;
-/** Breaks in a row without a single byte between them before an object is given up. */
+/** After this many breaks in a row without a single byte, an object is given up. */
 const MOST_BREAKS = 5;
 const BACK_OFF: BackOff = { firstMs: 100, mostMs: 1600 };
 
 export interface StreamOptions {
-  /** Requests under way at once, at least 1. */
+  /** Concurrent requests, at least 1. */
   readonly parallel: number;
-  /** What is expected, to know a large object without a request; undefined: it may be large. */
+  /**
+   * The size of the content, bytes: a large object is recognised without a request, and one that is larger than its
+   * content can be is refused. Undefined: it may have any size.
+   */
   readonly sizeHintBytes: number | undefined;
   readonly signal: AbortSignal;
+  /** Called for each object that is read, before its bytes come. */
+  readonly onObject?: ((head: ObjectHead) => void) | undefined;
 }
 
-/** Thrown while reading: the object is not there (any more). */
+/** Thrown while reading: the object does not exist, or no longer. */
 export class ObjectMissingError extends Error {
   constructor(key: string) {
     super(`${key} is not in the store`);
@@ -26,26 +32,55 @@ export class ObjectMissingError extends Error {
   }
 }
 
-/** All bytes of the object. Throws {@link ObjectMissingError}, or what the store throws. */
+/**
+ * All bytes of the object. Throws {@link ObjectMissingError}, CorruptError if it is larger than its content can be, or
+ * the store's error.
+ */
 export async function* objectStream(
   store: Store,
   key: string,
-  { parallel, sizeHintBytes = Infinity, signal }: StreamOptions,
+  { parallel, sizeHintBytes = Infinity, signal, onObject }: StreamOptions,
 ): AsyncGenerator<Uint8Array> {
+  const mostBytes = mostStoredBytes(sizeHintBytes);
   if (sizeHintBytes <= RANGE_BYTES || parallel === 1) {
-    yield* steadily(store, key, undefined, signal);
+    yield* atMost(withRetries(store, key, undefined, { signal, onObject }), key, mostBytes);
     return;
   }
   const head = await store.head(key, signal);
   if (head === undefined) throw new ObjectMissingError(key);
-  yield* inRanges(store, key, head.sizeBytes, { parallel, signal });
+  onObject?.(head);
+  if (head.sizeBytes > mostBytes) throw tooLarge(key);
+  yield* inRanges(store, key, head.sizeBytes, { parallel, signal, onObject });
+}
+
+/** Content that does not shrink grows by less than this when it is compressed (ZSTD_compressBound of zstd.h). */
+function mostStoredBytes(sizeBytes: number): number {
+  return sizeBytes + sizeBytes / 128 + 2 ** 20;
+}
+
+/** zstd frames may be of any size and hold nothing. */
+async function* atMost(
+  bytes: AsyncIterable<Uint8Array>,
+  key: string,
+  mostBytes: number,
+): AsyncGenerator<Uint8Array> {
+  let at = 0;
+  for await (const chunk of bytes) {
+    at += chunk.length;
+    if (at > mostBytes) throw tooLarge(key);
+    yield chunk;
+  }
+}
+
+function tooLarge(key: string): CorruptError {
+  return new CorruptError(`${key} is larger than its content can be`);
 }
 
 async function* inRanges(
   store: Store,
   key: string,
   sizeBytes: number,
-  { parallel, signal }: Pick<StreamOptions, 'parallel' | 'signal'>,
+  { parallel, signal, onObject }: Omit<StreamOptions, 'sizeHintBytes'>,
 ): AsyncGenerator<Uint8Array> {
   const stop = new AbortController();
   const either = linkSignals(signal, stop.signal);
@@ -55,8 +90,8 @@ async function* inRanges(
     for (let at = 0; at < sizeBytes; at += RANGE_BYTES) {
       for (; ahead.length < parallel && next < sizeBytes; next += RANGE_BYTES) {
         const range = { first: next, last: Math.min(next + RANGE_BYTES, sizeBytes) - 1 };
-        const whole = collect(steadily(store, key, range, either.signal));
-        whole.catch(() => {}); // It is awaited below, unless the reader leaves first.
+        const whole = collect(withRetries(store, key, range, { signal: either.signal, onObject }));
+        whole.catch(() => {}); // It is awaited below, unless the reader stops first.
         ahead.push(whole);
       }
       // oxlint-disable-next-line no-await-in-loop -- in the order of the object; the next ones are on their way
@@ -76,11 +111,11 @@ async function collect(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array[]>
 }
 
 /** The bytes of a range, or of the whole object. */
-async function* steadily(
+async function* withRetries(
   store: Store,
   key: string,
   range: { readonly first: number; readonly last: number } | undefined,
-  signal: AbortSignal,
+  { signal, onObject }: Pick<StreamOptions, 'signal' | 'onObject'>,
 ): AsyncGenerator<Uint8Array> {
   let at = range?.first ?? 0;
   let last = range?.last;
@@ -89,6 +124,7 @@ async function* steadily(
     // oxlint-disable-next-line no-await-in-loop -- a continuation begins where the last body broke
     const got = await store.get(key, { range: last === undefined ? undefined : { first: at, last }, signal });
     if (got === undefined) throw new ObjectMissingError(key);
+    onObject?.(got);
     last ??= got.sizeBytes - 1;
     let broke: unknown = new StoreError('transient', `get ${key}: the body ended early`);
     try {

@@ -1,6 +1,6 @@
-// Puts downloaded files where they belong, once all of them are whole: a set is placed entirely or not at all, and
-// taken out again if it fails the user's check. A local file is never overwritten: it is moved aside, and the user is
-// told where it is and which of the two is newer.
+// Moves downloaded files into place once all of them are whole. A set is placed entirely or not at all, and removed
+// again if it fails the user's check. A local file is never overwritten: it is moved aside, and a message says where
+// it is and which of the two is newer.
 import fs from 'node:fs';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
@@ -14,21 +14,21 @@ import type { Staged } from './fetch.ts';
 import type { Source } from './source.ts';
 import type { Fetched } from './staging.ts';
 
-/** A local file that has made room for a stored one. */
+/** A local file that was moved aside for a stored one. */
 export interface SetAside {
   readonly path: RelPath;
-  /** Where the local file is now. */
+  /** The new path of the local file. */
   readonly aside: RelPath;
-  /** Which of the two was modified later; undefined: nobody can tell. */
+  /** Which of the two was modified later; undefined: unknown. */
   readonly newer: 'local' | 'stored' | undefined;
 }
 
-/** One file that is in its place now. */
+/** One file that is in place. */
 export interface Placed {
   readonly source: Source;
   readonly md5: string;
   readonly size: number;
-  /** The differing local file that stood there. */
+  /** The different local file that was at its path. */
   readonly setAside: SetAside | undefined;
 }
 
@@ -51,7 +51,7 @@ function makeRoom(root: WorkDir, { source: { path } }: Whole): void {
 
 function refuseDirectory(root: WorkDir, path: RelPath): void {
   const there = lstatBeneath(root, path);
-  // Moving a whole directory aside would take files along that nobody named.
+  // Moving a whole directory aside would move files that nobody named.
   if (there?.isDirectory() === true) throw systemError('rename (a directory of that name)', 'EISDIR', path);
 }
 
@@ -66,7 +66,7 @@ function place(root: WorkDir, { source, temp, md5, size }: Whole): Placed {
   return { source, md5, size, setAside: asideNow };
 }
 
-/** Moves what stands at the path of `source` to `.capture/aside/`. */
+/** Moves the file at the path of `source` to `.capture/aside/`. */
 function setAside(root: WorkDir, { path, mtimeNs }: Source): SetAside {
   const local = beneath(root, path, (full) => fs.lstatSync(full, { bigint: true }));
   const aheadNs = mtimeNs === undefined ? 0n : local.mtimeNs - BigInt(mtimeNs);
@@ -74,13 +74,13 @@ function setAside(root: WorkDir, { path, mtimeNs }: Source): SetAside {
   return { path, aside: moveAside(root, path, path), newer };
 }
 
-/** The warning, as one line. */
+/** The warning, in one line. */
 export function describeSetAside({ path, aside, newer }: SetAside): string {
   const age = newer === undefined ? '' : newer === 'local' ? 'newer ' : 'older ';
   return `${showPath(path)}: the stored one is restored; the ${age}local one, which differs, is now ${showPath(aside)}`;
 }
 
-/** A rename is all or nothing, and there is none from one file system to another (rename(2)). */
+/** A rename is atomic, and it cannot cross file systems (rename(2)). */
 const MOUNTED_HINT = 'another file system is mounted there: make it the work directory (--workdir)';
 
 function attempt<T>(root: WorkDir, { source }: Whole, step: () => T): T {
@@ -98,15 +98,15 @@ function attempt<T>(root: WorkDir, { source }: Whole, step: () => T): T {
   }
 }
 
-/** A local file that was longer than what is stored of it, and where it is now. */
+/** A local file that was longer than its stored part, and its new path. */
 export interface KeptAside {
   readonly path: RelPath;
   readonly aside: RelPath;
 }
 
 /**
- * Takes a set that failed its check out of the work directory again, so that the task finds only what the set before it
- * has. Deletes only bytes that are in the store. Of a companion a longer local file may have stayed (local.ts): it is
+ * Removes a set that failed its check from the work directory, so that the task finds only the files of the previous
+ * set. Deletes only bytes that are in the store. A longer local file of a companion may have stayed (local.ts): it is
  * moved aside.
  */
 export function withdraw(root: WorkDir, { members, companions }: Generation): readonly KeptAside[] {

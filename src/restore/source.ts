@@ -4,8 +4,8 @@ import type { RelPath } from '../model/path.ts';
 import type { ObjectHead } from '../store/contract/store.ts';
 
 /**
- * A stored file to bring into the work directory. Every StoredFile of a record is one. An input that is only known by
- * its key lacks what nobody has written down; then nothing can be checked but that it was read whole.
+ * A stored file to bring into the work directory. Every StoredFile of a record is one. An input that is known only by
+ * its key lacks the other fields: then the only check is that it was read to its end.
  */
 export interface Source {
   readonly path: RelPath;
@@ -17,18 +17,16 @@ export interface Source {
   /** Uncompressed bytes. */
   readonly size?: number;
   readonly mtimeNs?: string;
-  /** Only the permission bits are used: nobody gets a setuid program out of a bucket. */
+  /** Only the permission bits are used: no object in a bucket can create a setuid program. */
   readonly mode?: number;
-  /** Without a mode: who may not read the object may not read the file either. */
-  readonly mostMode?: number | undefined;
-  /** Of a companion: the objects that it is joined from, in order, instead of `key`. */
+  /** The objects of a companion, joined in order, instead of `key`. */
   readonly segments?: readonly SegmentSource[];
 }
 
 export interface SegmentSource {
   readonly key: string;
   readonly compressed: boolean;
-  /** Of the uncompressed bytes, as `size`. */
+  /** Of the uncompressed bytes, like `size`. */
   readonly md5: string;
   readonly size: number;
 }
@@ -38,17 +36,17 @@ export function sourceOfCompanion({ path, size, mode, segments }: Companion): So
 }
 
 /**
- * An input that no record describes: what its object says of it. Other programs write metadata of the same names, so
- * only what reads as ours is believed.
+ * An input without a record: the facts in its object's metadata. Other programs write metadata of the same names, so
+ * only values in capture's format are used.
  */
 export function sourceOfObject(path: RelPath, head: ObjectHead, compressed: boolean): Source {
-  const { key, sizeBytes, meta, modifiedMs, permissions } = head;
+  const { key, sizeBytes, meta, modifiedMs } = head;
   const matching = (name: string, pattern: RegExp): string | undefined => {
     const value = meta[name];
     return value !== undefined && pattern.test(value) ? value : undefined;
   };
   const size = matching('size', /^\d{1,15}$/);
-  // A compressed object that was copied to a plain name: what is said of its content is not of these bytes.
+  // A compressed object that was copied to a plain name: its metadata does not describe these bytes.
   const isSaidOfThese = compressed || size === undefined || toNumber(size) === sizeBytes;
   const mode = matching('mode', /^[0-7]{1,4}$/);
   return {
@@ -58,14 +56,15 @@ export function sourceOfObject(path: RelPath, head: ObjectHead, compressed: bool
     compressed,
     md5: isSaidOfThese ? matching('md5', /^[0-9a-f]{32}$/) : undefined,
     size: compressed ? toNumber(size) : sizeBytes,
-    // Another program's is in another unit.
+    // Other programs use another unit.
     mtimeNs: (meta['capture'] && matching('mtime', /^-?\d{1,20}$/)) || nanoseconds(modifiedMs),
     mode: mode === undefined ? undefined : Number.parseInt(mode, 8),
-    mostMode: permissions,
   };
 }
 
-/** A file that is as new as its download would be newer than all that make and its like have made of it. */
+/**
+ * Keeps the object's time: a file dated at its download would be newer than everything that `make` has built from it.
+ */
 function nanoseconds(ms: number | undefined): string | undefined {
   return ms === undefined ? undefined : String(BigInt(Math.round(ms)) * 1_000_000n);
 }

@@ -1,6 +1,6 @@
 // One file of a restore, from the store to a temporary file: read, decompressed, checked against its record, and
-// finished (mode, mtime, fsync), so that placing it is only a rename. Where a whole file waits that an earlier process
-// has staged, it is checked and finished in the same way.
+// finished (mode, mtime, fsync). Placing it is then only a rename. A file that an earlier process has finished is checked
+// in the same way.
 import fs from 'node:fs';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
@@ -9,28 +9,29 @@ import type { FileProgress } from '../model/format/progress-line.ts';
 import { newMd5 } from '../model/md5.ts';
 import { decodePath, encodePath, type RelPath, showPath } from '../model/path.ts';
 import { formatBytes, plural } from '../model/units.ts';
-import { beneath, beneathMeanwhile, type WorkDir } from '../native/beneath.ts';
+import { beneath, beneathAsync, type WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { openBeneath, setMtime } from '../native/files.ts';
 import { removeBeneath } from '../native/own-dir.ts';
-import { freeBytesIn } from '../native/uses.ts';
+import { freeBytesIn } from '../native/disk-use.ts';
 import { NO_ZSTD_HINT } from '../native/zstd.ts';
 import { CorruptError, noteFailure, NoZstdError, orCorrupt } from './failure.ts';
 import { surveyLocal } from './local.ts';
 import { ObjectMissingError } from './object-stream.ts';
 import type { Source } from './source.ts';
 
-/** The text of a link is a path: PATH_MAX. */
+/** A link's target is a path: PATH_MAX. */
 const LINK_LIMIT_BYTES = 4096;
-const PERMISSION_BITS = 0o777;
-/** So much of what is free a file may take whose size no record says. */
-const FILLED = 0.9;
-/** A file of so many bytes is small enough to be written by one call. */
+export const PERMISSION_BITS = 0o777;
+const OWNER_BITS = 0o700;
+/** A file of unknown size may fill this share of the free space. */
+const MOST_FILL = 0.9;
+/** A file up to this size is written by one call. */
 const AT_ONCE_BYTES = 256 * 1024;
 
 /**
- * What a download came to. `ok`: it waits, whole, at `temp`. `missing`: no such object. `corrupt`: its bytes are
- * not those of the record. `refused`: placing it would leave the work directory.
+ * The result of a download. `ok`: the whole file is at `temp`. `missing`: there is no such object. `corrupt`: its
+ * bytes differ from the record. `refused`: placing it would leave the work directory.
  */
 export type Fetched =
   | {
@@ -43,27 +44,29 @@ export type Fetched =
   | { readonly kind: 'missing'; readonly source: Source }
   | { readonly kind: 'corrupt' | 'refused'; readonly source: Source; readonly why: string };
 
-/** The bytes as stored, and what turns them into those of the file. */
+/** The stored bytes, and the function that decodes them. */
 export interface Incoming {
   readonly body: AsyncIterable<Uint8Array>;
+  /** Those that all objects have whose bytes came. */
+  readonly permissions: () => number;
   readonly decompress: (stored: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
   readonly progress?: FileProgress | undefined;
-  /** No fsync: whoever places the file sees to it before that. Only where no write waits for a server. */
+  /** No fsync: whoever places the file syncs it first. Only where writes do not wait for a server. */
   readonly syncedLater?: boolean | undefined;
 }
 
-/** The link would lead out. */
+/** The link would lead out of the work directory. */
 class RefusedError extends Error {}
 
 /**
- * Writes and checks one file at `temp`, a free name. Throws when the store or the work directory fails, or no zstd is
- * here.
+ * Writes and checks one file at `temp`, an unused name. Throws if the store or the work directory fails, or if there
+ * is no zstd on this machine.
  */
 export async function stage(
   root: WorkDir,
   source: Source,
   temp: RelPath,
-  { body, decompress, progress, syncedLater = false }: Incoming,
+  { body, permissions, decompress, progress, syncedLater = false }: Incoming,
 ): Promise<Fetched> {
   const stored = noteFailure(body);
   const plain = counted(source.compressed ? orCorrupt(decompress(stored.body)) : stored.body, progress);
@@ -71,14 +74,14 @@ export async function stage(
     const { md5, size } =
       source.kind === 'link'
         ? await stageLink(root, source, temp, plain)
-        : await stageFile({ root, temp, syncedLater }, source, plain);
+        : await stageFile({ root, temp, permissions, syncedLater }, source, plain);
     reached('restore.staged');
     progress?.done(size);
     return { kind: 'ok', source, temp, md5, size };
   } catch (error) {
     progress?.failed();
     await removeBeneath(root, temp);
-    // What the store threw comes first: a decompressor may have made another error of it.
+    // The store's error comes first: the decompressor may have turned it into another one.
     const cause = stored.failure() ?? error;
     if (cause instanceof ObjectMissingError) return { kind: 'missing', source };
     if (cause instanceof CorruptError) return { kind: 'corrupt', source, why: cause.message };
@@ -93,7 +96,7 @@ export async function stage(
   }
 }
 
-/** The same bytes, told of piece by piece. */
+/** Passes the bytes on and reports their number. */
 async function* counted(
   bytes: AsyncIterable<Uint8Array>,
   progress: FileProgress | undefined,
@@ -104,7 +107,7 @@ async function* counted(
   }
 }
 
-/** No record says how large it is, and a few bytes of zstd can unfold to more than any disk holds. */
+/** No record gives its size, and a few bytes of zstd can expand to more than any disk holds. */
 function tooLarge(root: WorkDir, { path }: Source, mostBytes: number): CaptureError {
   return new CaptureError(
     EXIT.unavailable,
@@ -113,7 +116,7 @@ function tooLarge(root: WorkDir, { path }: Source, mostBytes: number): CaptureEr
   );
 }
 
-/** Not a broken file: an older checkpoint in its place would only lose work. */
+/** This is not a broken file: an older checkpoint instead would only lose work. */
 function withoutZstd({ path }: Source, cause: NoZstdError): CaptureError {
   return new CaptureError(EXIT.unavailable, `cannot restore ${showPath(path)}: ${cause.message}`, {
     hint: NO_ZSTD_HINT,
@@ -126,16 +129,21 @@ interface Written {
   readonly size: number;
 }
 
-interface To {
+interface StagingTarget {
   readonly root: WorkDir;
   readonly temp: RelPath;
+  readonly permissions: Incoming['permissions'];
   readonly syncedLater: boolean;
 }
 
-async function stageFile(to: To, source: Source, plain: AsyncIterable<Uint8Array>): Promise<Written> {
+async function stageFile(
+  to: StagingTarget,
+  source: Source,
+  plain: AsyncIterable<Uint8Array>,
+): Promise<Written> {
   if (to.syncedLater && (source.size ?? Infinity) <= AT_ONCE_BYTES) return stageAtOnce(to, source, plain);
-  const mostBytes = source.size === undefined ? FILLED * (await freeBytesIn(to.root.path)) : Infinity;
-  const handle = await beneathMeanwhile(to.root, to.temp, (full) =>
+  const mostBytes = source.size === undefined ? MOST_FILL * (await freeBytesIn(to.root.path)) : Infinity;
+  const handle = await beneathAsync(to.root, to.temp, (full) =>
     fs.promises.open(full, 'wx', modeOfNew(source)),
   );
   let bytes = 0;
@@ -145,7 +153,7 @@ async function stageFile(to: To, source: Source, plain: AsyncIterable<Uint8Array
       if (bytes > mostBytes) throw tooLarge(to.root, source, mostBytes);
       return handle.appendFile(chunk);
     });
-    finish(handle.fd, source);
+    finish(handle.fd, source, to.permissions());
     if (!to.syncedLater) await handle.sync();
     return written;
   } finally {
@@ -153,9 +161,9 @@ async function stageFile(to: To, source: Source, plain: AsyncIterable<Uint8Array
   }
 }
 
-/** Where no call waits for a disk, to have another thread make it costs more than the call. */
+/** If no call waits for a disk, doing the work on another thread costs more than the call itself. */
 async function stageAtOnce(
-  { root, temp }: To,
+  { root, temp, permissions }: StagingTarget,
   source: Source,
   plain: AsyncIterable<Uint8Array>,
 ): Promise<Written> {
@@ -164,26 +172,32 @@ async function stageAtOnce(
   const fd = beneath(root, temp, (full) => fs.openSync(full, 'wx', modeOfNew(source)));
   try {
     fs.writeFileSync(fd, Buffer.concat(chunks));
-    finish(fd, source);
+    finish(fd, source, permissions());
     return written;
   } finally {
     fs.closeSync(fd);
   }
 }
 
-/** Without a recorded mode the umask decides, as for any new file: nobody gets rights that the object does not give. */
-function modeOfNew({ mode, mostMode = 0o666 }: Source): number {
-  return mode === undefined ? 0o600 | (0o066 & mostMode) : 0o600;
+/**
+ * Without a recorded mode the umask decides, as for any new file. Until `finish` the file is in a private directory.
+ */
+function modeOfNew({ mode }: Source): number {
+  return mode === undefined ? 0o666 : 0o600;
 }
 
-function finish(fd: number, { mode, mtimeNs }: Source): void {
-  if (mode !== undefined) fs.fchmodSync(fd, mode & PERMISSION_BITS);
+/** Records and metadata may be forged: whoever may not read the object may not read the file either. */
+function finish(fd: number, { mode, mtimeNs }: Source, permissions: number): void {
+  const has = fs.fstatSync(fd).mode & PERMISSION_BITS;
+  const gets = (mode ?? has) & (OWNER_BITS | permissions);
+  if (gets !== has) fs.fchmodSync(fd, gets);
+  // The last step: `isStaged` takes it as the mark of a finished file.
   if (mtimeNs !== undefined) setMtime(fd, mtimeNs);
 }
 
 /**
- * False unless the file at `temp` is that of the source. It is on the disk then: the process that has written it may have
- * been told that a write failed, and not have lived to act on it; fsync(2) tells it again.
+ * True if the file at `temp` is that of the source, and finished. It is then on disk: the process that wrote it may have
+ * had a failed write and died before it could react; fsync(2) reports the failure again.
  */
 export async function isStaged(
   root: WorkDir,
@@ -200,7 +214,7 @@ export async function isStaged(
   if (source.kind === 'link') return true;
   const fd = openBeneath(root, temp);
   try {
-    finish(fd, source);
+    if (String(fs.fstatSync(fd, { bigint: true }).mtimeNs) !== source.mtimeNs) return false;
     fs.fsyncSync(fd);
     return true;
   } finally {
@@ -225,11 +239,11 @@ async function stageLink(
   if (!linkStaysInside(source.path, target)) {
     throw new RefusedError(`it is a link that leaves the work directory: ${showPath(target)}`);
   }
-  await beneathMeanwhile(root, temp, (full) => fs.promises.symlink(encodePath(target), full));
+  await beneathAsync(root, temp, (full) => fs.promises.symlink(encodePath(target), full));
   return written;
 }
 
-/** Hands every chunk on, and throws unless size and md5 are those of the record, as far as it has them. */
+/** Passes every chunk on, and throws unless size and md5 match the record, as far as it has them. */
 async function checked(
   source: Source,
   plain: AsyncIterable<Uint8Array>,
@@ -239,7 +253,7 @@ async function checked(
   let size = 0;
   for await (const chunk of plain) {
     size += chunk.length;
-    // At once, not at the end: a frame can unfold to more than any disk holds.
+    // At once, not at the end: a frame can expand to more than any disk holds.
     if (source.size !== undefined && size > source.size) {
       throw new CorruptError(`it is longer than the ${plural(source.size, 'byte')} of its record`);
     }

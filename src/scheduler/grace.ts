@@ -1,5 +1,5 @@
-// How long the platform lets a task live after SIGTERM, as far as the environment tells. Pure. These are the platforms'
-// defaults; if a site has changed them, its users say so with --grace.
+// How long the platform lets a task live after SIGTERM, by its environment variables. Pure. These are the platforms'
+// defaults; users of a site that has changed them give --grace.
 
 interface Platform {
   readonly variable: string;
@@ -23,7 +23,7 @@ const PLATFORMS: readonly Platform[] = [
 ];
 
 const ELSEWHERE_MS = 30_000;
-/** Kept for the last record and for the exit itself. */
+/** Reserved for the last record and for the exit itself. */
 const MARGIN_MS = 3000;
 
 /** The grace without --grace, ms: the platform's, or the shortest of several, less 3 s. */

@@ -1,16 +1,16 @@
-// Which task of the array this is: --index says so, or what the scheduler put into the environment. Reads nothing but
-// what it is given. The attempt is claimed in the store; the scheduler's count is only recorded.
+// Which task of the array this is: from --index, or from the scheduler's environment variables. It reads only its
+// arguments. The attempt is claimed in the store; the scheduler's own count is only recorded.
 import type { Mistake } from '../model/errors.ts';
 import { showPath } from '../model/path.ts';
 
-/** Of what an index may be made: it stands in object keys. */
+/** The form of an index: it is part of object keys. */
 export const INDEX = /^[A-Za-z0-9_-]{1,64}$/;
 /** Attributes of a ClassAd that are recorded; their names are case-insensitive. */
 const CONDOR_NAMES = ['ProcId', 'ClusterId', 'NumJobStarts', 'JobBatchName'] as const;
 
 /**
- * The environment variables by which an engine says which task of an array this is. The names are the vendors'. Where a
- * value means "not an array", it says so here.
+ * The environment variables by which an engine names the task of an array. The names are the vendors'. Values that
+ * mean "not an array" are noted here.
  */
 interface Engine {
   readonly name: string;
@@ -20,11 +20,13 @@ interface Engine {
   readonly none?: (index: string, env: NodeJS.ProcessEnv) => boolean;
   /** Job id, job name, attempt: only recorded. */
   readonly recorded: readonly string[];
-  /** Which of them says how often this task was started, or started again. */
+  /** The one with the number of starts or restarts of this task. */
   readonly attempt?: string;
 }
 
-/** Inner engines first: GNU parallel inside a Slurm job has the variables of both, and each task its own index. */
+/**
+ * Inner engines first: GNU parallel inside a Slurm job has the variables of both, and gives each task its own index.
+ */
 const ENGINES: readonly Engine[] = [
   { name: 'GNU parallel', index: 'PARALLEL_SEQ', recorded: ['PARALLEL_PID', 'PARALLEL_SEQ'] },
   {
@@ -55,7 +57,7 @@ const ENGINES: readonly Engine[] = [
   {
     name: 'LSF',
     index: 'LSB_JOBINDEX',
-    // Set to 0 in a job that is no array; only the name of an array's task ends in brackets.
+    // 0 in a job that is not an array. Only the name of an array's task ends in brackets.
     none: (index, env) => index === '0' || !(env['LSB_JOBNAME'] ?? '[').includes('['),
     recorded: ['LSB_JOBID', 'LSB_JOBINDEX', 'LSB_JOBNAME'],
   },
@@ -86,33 +88,33 @@ const ENGINES: readonly Engine[] = [
   },
 ];
 
-/** What anybody may set for an engine that is not listed; asked last. */
+/** Anybody may set it for an engine that is not listed; checked last. */
 const GENERIC_INDEX = 'JOB_ARRAY_INDEX';
 
 export interface ArrayIdentity {
-  /** Undefined: the task is in no array. */
+  /** Undefined: the task is not in an array. */
   readonly index: string | undefined;
   /** The option or variable that the index came from. */
   readonly source: string | undefined;
   /** The schedulers' own variables, by name. */
   readonly scheduler: Readonly<Record<string, string>>;
   /** The innermost scheduler, whether or not this is a task of an array. */
-  readonly engine: { readonly name: string; readonly attempt: Given | undefined } | undefined;
+  readonly engine: { readonly name: string; readonly attempt: SourcedValue | undefined } | undefined;
 }
 
-export interface Given {
+export interface SourcedValue {
   readonly value: string;
   /** `--index`, or the variable. */
   readonly source: string;
 }
 
 /**
- * `given` wins over every scheduler; of several schedulers the innermost counts. A mistake if the index is not 1 to 64
- * letters, digits, `_` and `-`, as it stands in object keys.
+ * `given` overrides every scheduler; of several schedulers the innermost counts. An index that is not 1 to 64 letters,
+ * digits, `_` and `-` is a mistake, because it is part of object keys.
  */
 export function identify(
   env: NodeJS.ProcessEnv,
-  given: Given | undefined,
+  given: SourcedValue | undefined,
   readText: (file: string) => string,
 ): ArrayIdentity | Mistake {
   const condor = readCondorAd(env, readText);
@@ -130,17 +132,23 @@ export function identify(
 function engineOf(env: NodeJS.ProcessEnv, condor: Readonly<Record<string, string>>): ArrayIdentity['engine'] {
   const { ProcId, NumJobStarts } = condor;
   const found = ENGINES.find((engine) => isPresent(engine.recorded, env));
-  if (found !== undefined) return { name: found.name, attempt: counted(found.attempt, env) };
+  if (found !== undefined) return { name: found.name, attempt: startCount(found.attempt, env) };
   if (ProcId === undefined) return undefined;
-  return { name: 'HTCondor', attempt: counted('NumJobStarts', { NumJobStarts }) };
+  return { name: 'HTCondor', attempt: startCount('NumJobStarts', { NumJobStarts }) };
 }
 
-function counted(source: string | undefined, counts: Readonly<NodeJS.ProcessEnv>): Given | undefined {
+function startCount(
+  source: string | undefined,
+  counts: Readonly<NodeJS.ProcessEnv>,
+): SourcedValue | undefined {
   const value = source === undefined ? undefined : counts[source];
   return source === undefined || value === undefined || value === '' ? undefined : { value, source };
 }
 
-function findIndex(env: NodeJS.ProcessEnv, condor: Readonly<Record<string, string>>): Given | undefined {
+function findIndex(
+  env: NodeJS.ProcessEnv,
+  condor: Readonly<Record<string, string>>,
+): SourcedValue | undefined {
   for (const { index, none } of ENGINES) {
     const value = env[index] ?? '';
     if (value !== '' && none?.(value, env) !== true) return { value, source: index };
@@ -163,7 +171,7 @@ function recorded(env: NodeJS.ProcessEnv): Record<string, string> {
   );
 }
 
-/** An engine is there if one of its own names is: JOB_ID and the like may be anybody's. */
+/** An engine is present if one of its own variables is set; names like JOB_ID may be anybody's. */
 function isPresent(names: readonly string[], env: NodeJS.ProcessEnv): boolean {
   return names.some((name) => !SHARED_NAMES.has(name) && (env[name] ?? '') !== '');
 }
@@ -171,8 +179,8 @@ function isPresent(names: readonly string[], env: NodeJS.ProcessEnv): boolean {
 const SHARED_NAMES: ReadonlySet<string> = new Set(['JOB_ID', 'JOB_NAME', 'RESTARTED']);
 
 /**
- * HTCondor puts no index into the environment. It leaves the job's ClassAd in a file that $_CONDOR_JOB_AD names: what
- * is recorded of it, as far as the ad has it.
+ * HTCondor sets no variable with the index. It writes the job's ClassAd to the file in $_CONDOR_JOB_AD. Returns the
+ * recorded attributes that the ad has.
  */
 function readCondorAd(
   env: NodeJS.ProcessEnv,
@@ -182,7 +190,7 @@ function readCondorAd(
   if (file === undefined || file === '') return {};
   const found: Record<string, string> = {};
   for (const line of textOf(file, readText).split('\n')) {
-    // One `Name = value` a line; strings stand in quotes (HTCondor manual, "ClassAd file").
+    // One `Name = value` a line; strings are quoted (HTCondor manual, "ClassAd file").
     const match = /^\s*(ProcId|ClusterId|NumJobStarts|JobBatchName)\s*=\s*"?([^"]*?)"?\s*$/i.exec(line);
     const name = CONDOR_NAMES.find((known) => known.toLowerCase() === match?.[1]?.toLowerCase());
     if (name !== undefined && match?.[2] !== undefined) found[name] = match[2];
@@ -190,7 +198,7 @@ function readCondorAd(
   return found;
 }
 
-/** A job that cannot read its own ad is a job without an index. */
+/** A job that cannot read its own ad has no index. */
 function textOf(file: string, readText: (file: string) => string): string {
   try {
     return readText(file);

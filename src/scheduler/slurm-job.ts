@@ -1,4 +1,4 @@
-// Which job of Slurm this is, and whether its batch script stands between Slurm and us. Pure.
+// Which Slurm job this is, and whether its batch script stands between Slurm and capture. Pure.
 import path from 'node:path';
 import type { Mistake } from '../model/errors.ts';
 import type { SlurmJob } from '../model/slurm-job.ts';
@@ -9,15 +9,15 @@ export function slurmJob(env: NodeJS.ProcessEnv): SlurmJob | undefined {
   if (job === '') return undefined;
   const array = env['SLURM_ARRAY_JOB_ID'] ?? '';
   const index = env['SLURM_ARRAY_TASK_ID'] ?? '';
-  // The plain id of an array's last task is that of the whole array: scontrol would requeue all of it.
+  // The plain job id of an array's last task is also the id of the whole array: scontrol would requeue all of it.
   const id = array === '' || index === '' ? job : `${array}_${index}`;
   return { id, restarts: Number(env['SLURM_RESTART_COUNT'] ?? '') || 0 };
 }
 
-/** The process that started us, as /proc has it. */
+/** capture's parent process, as shown in /proc. */
 export interface ParentProcess {
   readonly argv: readonly string[];
-  /** SigCgt of proc_pid_status(5): bit N-1 is set when it has a handler for signal N. */
+  /** SigCgt of proc_pid_status(5): bit N-1 is set if it has a handler for signal N. */
   readonly catches: bigint;
 }
 
@@ -33,13 +33,13 @@ const SHELLS: ReadonlySet<string> = new Set([
   'tcsh',
   'zsh',
 ]);
-/** USR1, USR2 and TERM (signal(7)): what `--signal=B:` is used with. */
+/** USR1, USR2 and TERM (signal(7)): the usual signals of `--signal=B:`. */
 const FORWARDED = (1n << 9n) | (1n << 11n) | (1n << 14n);
 
 /**
- * A warning if our parent is the shell that runs the batch script, and it only waits for us. slurmd stores every batch
- * script under the name slurm_script. If capture was started by exec, or in a step of srun, its parent is slurmstepd.
- * A shell that has a trap for such a signal passes it on by itself.
+ * A warning if the parent is the shell that runs the batch script, and only waits for capture. slurmd stores every
+ * batch script under the name slurm_script. With exec, or in a step of srun, capture's parent is slurmstepd. A shell
+ * with a trap for such a signal passes it on by itself.
  */
 export function waitingBatchShell(parent: ParentProcess | undefined): Mistake | undefined {
   const [shell = '', ...words] = parent?.argv ?? [];

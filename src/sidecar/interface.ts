@@ -1,4 +1,4 @@
-// What a sidecar offers to whoever runs it: the launcher, or `capture watch`.
+// The interface of a sidecar for whoever runs it: the launcher, or `capture watch`.
 import type { Log } from '../log/log.ts';
 import type { OutputsFrom } from '../model/format/messages.ts';
 import type { RecordKind } from '../model/format/records.ts';
@@ -11,58 +11,58 @@ import type { RunEnd } from './shutdown/outcome.ts';
 
 export interface SidecarOptions {
   readonly settings: Settings;
-  /** Set if a dead sidecar of this attempt is being replaced. */
+  /** Set if this sidecar replaces a dead one of the attempt. */
   readonly attempt: number | undefined;
   /** `capture watch`: there is no launcher that would replace this sidecar. */
   readonly standalone?: boolean;
-  /** `capture watch --exit-file`: something says already how the task ended. */
+  /** `capture watch --exit-file`: true if the file already says how the task ended. */
   readonly hasEnded?: (() => boolean) | undefined;
-  /** The pid of the process that the task descends from; undefined: nobody knows which processes are the task's. */
+  /** The pid of the process that the task descends from; undefined: unknown. */
   readonly launcher?: number | undefined;
   /** As in the message `start`. */
   readonly launcherFaults?: number | undefined;
-  /** Of the launcher's descriptors; set if the task's output is to be stored. */
+  /** About the launcher's descriptors; set if the task's output is to be stored. */
   readonly outputsFrom?: OutputsFrom | undefined;
   readonly log: Log;
-  /** This process, if it is left out. */
+  /** This process if left out. */
   readonly caller?: Caller;
-  /** What several runs of this process have together; a run alone has its own. */
+  /** What several runs of this process share; a single run has its own. */
   readonly shared?: Shared;
-  /** Gives up a start that is still under way; means nothing afterwards. */
+  /** Gives up a start that is still under way; has no effect afterwards. */
   readonly giveUp?: AbortSignal;
   /** Another attempt has taken over the index: the task must be stopped. */
   readonly onFenced: (message: string) => void;
-  /** While we are being stopped: how long sending the task's last files takes, as measured, ms. */
+  /** While we are being stopped: how many ms sending the task's last files takes, as measured. */
   readonly onDrainTakes: (ms: number) => void;
 }
 
 export interface Sidecar {
   readonly attempt: number;
-  /** Generation that was restored, as `<attempt>-<generation>`; '' if none was. */
+  /** The restored generation, as `<attempt>-<generation>`; '' if none was restored. */
   readonly restored: string;
   readonly runToken: string;
-  /** The attempt's last record, if a sidecar that died had written it: nothing is watched any more. */
+  /** The kind of the attempt's last record, if a dead sidecar had written it: nothing is watched any more. */
   readonly endedAs?: RecordKind;
   /** Path of the control socket, for CAPTURED_SOCKET. */
   readonly socket: string | undefined;
-  /** The task's first process is there. */
+  /** The task's first process exists. */
   taskStarted(pid: number): void;
   /** A signal that asks the task to end is on its way to it. */
   taskSignalled(atMs: number): void;
   /**
    * When the task last changed a file that it has closed since `sinceMs`, as far as the file system shows: ms since the
-   * epoch, `sinceMs` or later.
+   * epoch, not before `sinceMs`.
    */
   lastChangeMs(sinceMs: number): number;
-  /** We will be stopped at this instant, ms since the epoch; undefined: it was taken back. */
+  /** We will be stopped at this instant, ms since the epoch; undefined: the notice was withdrawn. */
   noticed(deadlineMs: number | undefined): void;
-  /** What is closed by now should be made safe. */
+  /** Files that are closed by now should be made safe. */
   advised(): void;
   /** The task has ended: makes everything durable and writes the last record. Called once. */
   finish(end: RunEnd): Promise<Finished>;
-  /** What it has stored by now, and what waits. */
+  /** What is stored so far, and what waits. */
   numbers(): LifeNumbers;
-  /** Without an end before it, all that is under way is given up: another sidecar goes on with this attempt. */
+  /** Without a `finish` before it, everything under way is given up: another sidecar continues this attempt. */
   close(): Promise<void>;
 }
 

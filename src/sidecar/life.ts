@@ -1,6 +1,6 @@
-// One run of a task as its sidecar lives it: obeys the messages of the launcher, whichever way they come, and reports to it.
-// If the launcher is gone, it goes on until no process of the task is left, and says so in the record. Several lives may
-// share a process: the end or the failure of one must not touch another.
+// One run of a task from its sidecar's view: follows the messages of the launcher, whichever way they arrive, and
+// reports to it. If the launcher is gone, it continues until no process of the task is left, and says so in the record.
+// Several lives may share a process: the end or the failure of one must not affect another.
 import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Log, openLog } from '../log/log.ts';
@@ -13,7 +13,8 @@ import { type BackOff, pauseAfter } from '../model/waiting.ts';
 import { clockMs } from '../native/clock.ts';
 import { openPidfd, type Pidfd } from '../native/ended.ts';
 import { lowerPriority } from '../native/priority.ts';
-import { isZombie, processesWithEnvironment, processTable } from '../native/processes.ts';
+import { isZombie, processesWithEnvironment, type ProcessStat, processTable } from '../native/processes.ts';
+import { isOursOrRoots, ROOT_UID } from '../native/users.ts';
 import type { Notices } from '../notices/notices.ts';
 import type { Sidecar } from './interface.ts';
 import { type AttemptPlace, markSaved } from './run/attempt-file.ts';
@@ -26,25 +27,25 @@ import { openSidecar } from './sidecar.ts';
 
 /** A start that is no longer needed gets this long to end well: it may be waiting for a store that is down. */
 const UNNEEDED_START_MS = 1000;
-/** Nobody tells us of the end of processes that are not our children: we look again after a growing pause. */
+/** Processes that are not our children end without notifying us: we look again after a growing pause. */
 const BACK_OFF: BackOff = { firstMs: 250, mostMs: 5000, factor: 1.5 };
 
-/** What lives of one process have together. */
-export interface Together {
+/** What the lives of one process share. */
+export interface SharedByLives {
   readonly shared: Shared;
   readonly notices: SharedNotices;
 }
 
-export interface LifeOptions extends Together {
-  /** Its pid. */
+export interface LifeOptions extends SharedByLives {
+  /** The pid of the launcher. */
   readonly launcher: number;
-  /** A descriptor where messages for the user go; the life closes it, unless it is our own stderr. */
+  /** The descriptor for messages to the user. The life closes it, unless it is our own stderr. */
   readonly stderr: number;
-  /** Calls `then` when the message has left, or cannot any more. */
+  /** Calls `then` once the message was sent, or can no longer be sent. */
   readonly tell: (message: FromSidecar, then?: () => void) => void;
-  /** Nothing follows, and nothing of it is left open. */
+  /** The life has ended and left nothing open. */
   readonly over: () => void;
-  /** A bug, or something that no stage could handle: the launcher needs another life, which scans again. */
+  /** A bug, or an error that no stage could handle: the launcher needs another life, which scans again. */
   readonly failed: () => void;
 }
 
@@ -53,22 +54,22 @@ type Start = Extract<ToSidecar, { readonly kind: 'start' }>;
 export class Life {
   readonly #options: LifeOptions;
   readonly #giveUp = new AbortController();
-  /** Orders that follow `start` wait for it: a restarted sidecar may be told at once that the task has ended. */
+  /** Orders after `start` wait for it: the order that the task has ended may reach a restarted sidecar at once. */
   #opening: Promise<void> = Promise.resolve();
   #log: Log | undefined;
   #sidecar: Sidecar | undefined;
   #notices: Notices | undefined;
-  /** Where the task works. */
+  /** The place of the attempt file. */
   #place: AttemptPlace | undefined;
   #taskPid: number | undefined;
   #task: Pidfd | undefined;
-  /** It begins an attempt: no task is at work. */
+  /** It begins an attempt: no task is running. */
   #isFirst = false;
   #isFinishing = false;
   #isOver = false;
-  /** Its stderr is closed. */
+  /** The descriptor for messages is closed. */
   #isSilent = false;
-  /** Of a run that is closed. */
+  /** The final numbers of a run that is closed. */
   #numbers: LifeNumbers = NO_NUMBERS;
 
   constructor(options: LifeOptions) {
@@ -84,12 +85,12 @@ export class Life {
     this.#launcherLost().catch((error: unknown) => this.#fail(error));
   }
 
-  /** What it has stored by now, and what waits. */
+  /** What is stored so far, and what waits. */
   numbers(): LifeNumbers {
     return this.#sidecar?.numbers() ?? this.#numbers;
   }
 
-  /** Gives up what is under way, unless the run has ended. Another life may go on with it. */
+  /** Gives up what is under way, unless the run has ended. Another life may continue it. */
   async close(): Promise<void> {
     this.#isOver = true;
     this.#giveUp.abort(new Error('the sidecar failed'));
@@ -134,7 +135,7 @@ export class Life {
   async #start({ settings, attempt, outputsFrom, launcherFaults, env }: Start): Promise<void> {
     const { launcher, stderr, shared, tell } = this.#options;
     this.#isFirst = attempt === undefined;
-    if (attempt !== undefined) lowerPriority(); // the task is at work already
+    if (attempt !== undefined) lowerPriority(); // the task is running already
     try {
       const log = openLog(settings.log, settings.identity.index, stderr);
       this.#log = log;
@@ -157,7 +158,7 @@ export class Life {
       this.#sidecar = opened.sidecar;
       this.#place = settings;
       const { attempt: number, restored, runToken, socket } = opened.sidecar;
-      // Not before: the task's start waits for ours, and others on this machine are at work.
+      // Not earlier: the task's start waits for ours, and other tasks are running on this machine.
       lowerPriority();
       tell({ kind: 'ready', attempt: number, restored, runToken, socket });
     } catch (error) {
@@ -165,7 +166,7 @@ export class Life {
     }
   }
 
-  /** Sources of notices are asked here, so that the launcher stays small. The launcher decides what they mean. */
+  /** Sources of notices are queried here, so that the launcher stays small. The launcher decides what notices mean. */
   #listen(choices: Start['settings']['notices']['sources'], log: Log): void {
     const { notices, tell } = this.#options;
     this.#notices = notices.listen(choices, {
@@ -224,8 +225,8 @@ export class Life {
     await taskIsGone(sidecar.runToken, this.#taskPid);
     const atMs = clockMs();
     const ended = this.#task?.ended();
-    // Nobody saw how the task ended: a close that may be a death's stays one, and what the task surely closed itself is
-    // whole.
+    // Nobody saw how the task ended: closes that may come from a dying process stay suspect, and files that the task
+    // has surely closed itself are whole.
     const seen = ended === undefined ? undefined : { ...ended, atMs };
     await this.#finish({ code: EXIT.internal, signal: undefined, atMs }, { reason: LAUNCHER_LOST, seen });
   }
@@ -272,15 +273,31 @@ export class Life {
   }
 }
 
-/** Resolves once no process of the task's group and none that carries its CAPTURED_RUN is left. */
+/** Resolves once no process of the task's group is left, and none with its CAPTURED_RUN. */
 async function taskIsGone(runToken: string, taskPid: number | undefined): Promise<void> {
-  for (let looks = 0; isLeft(runToken, taskPid); looks += 1) await sleep(pauseAfter(BACK_OFF, looks));
+  const known = new Set(membersOf(taskPid).map(identityOf));
+  // Once the group is gone, another user's may get its number between two looks.
+  const isMember = (one: Member): boolean => known.has(identityOf(one)) || isOursOrRoots(ownerOf(one));
+  const isLeft = (): boolean =>
+    processesWithEnvironment(`CAPTURED_RUN=${runToken}`).some((pid) => pid !== process.pid) ||
+    membersOf(taskPid).some(isMember);
+  for (let looks = 0; isLeft(); looks += 1) await sleep(pauseAfter(BACK_OFF, looks));
 }
 
-function isLeft(runToken: string, taskPid: number | undefined): boolean {
-  if (processesWithEnvironment(`CAPTURED_RUN=${runToken}`).some((pid) => pid !== process.pid)) return true;
-  if (taskPid === undefined) return false;
-  return [...processTable()].some(
-    ([pid, stat]) => (pid === taskPid || stat.group === taskPid) && !isZombie(stat),
+type Member = readonly [pid: number, stat: ProcessStat];
+
+function membersOf(group: number | undefined): readonly Member[] {
+  if (group === undefined) return [];
+  return [...processTable()].filter(
+    ([pid, stat]) => (pid === group || stat.group === group) && !isZombie(stat),
   );
+}
+
+function identityOf([pid, { startTicks }]: Member): string {
+  return `${pid} ${startTicks}`;
+}
+
+/** Of a process that is gone, root. */
+function ownerOf([pid]: Member): number {
+  return fs.statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid ?? ROOT_UID;
 }

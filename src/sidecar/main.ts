@@ -1,5 +1,5 @@
 // The sidecar's process, started by the launcher of one task, or by a runner for all tasks of this machine. It reports
-// signals and does not obey them; its orders come over the channel, or over the connections of the launchers.
+// signals and does not obey them; its orders arrive over the channel, or over the connections of the launchers.
 import { EXIT } from '../model/exit-status.ts';
 import type { FromSidecar, ToSidecar } from '../model/format/messages.ts';
 import { isReported, JOB_SIGNALS } from '../model/relay.ts';
@@ -16,9 +16,7 @@ const NOT_OBEYED = JOB_SIGNALS.filter(isReported);
 /** A terminal sends these to a background process that writes; they must not stop us (termios(3), TOSTOP). */
 const IGNORED = ['SIGTTIN', 'SIGTTOU'] as const;
 
-main();
-
-function main(): void {
+export function main(): void {
   guardInspector();
   for (const signal of IGNORED) process.on(signal, () => undefined);
   let report: (message: FromSidecar) => void = tell;
@@ -29,7 +27,7 @@ function main(): void {
   else report = serveLaunchers(socket);
 }
 
-/** The launcher is our parent, and this process ends with the one life. */
+/** The launcher is our parent, and this process ends with its only life. */
 function serveOurLauncher(): void {
   const life = new Life({
     shared: new Shared({ isMany: false }),
@@ -53,6 +51,6 @@ function tell(message: FromSidecar, then?: () => void): void {
     then?.();
     return;
   }
-  // The callback comes when the message is in the socket: only then may the process end.
+  // The callback runs when the message is in the socket: only then may the process end.
   process.send(message, undefined, undefined, () => then?.());
 }

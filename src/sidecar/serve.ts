@@ -1,5 +1,5 @@
-// One sidecar for all tasks of a machine: listens for launchers, and lives one life for each of their connections. The
-// process is the runner's, which starts another one when it dies; without the runner it goes on until the last life is over.
+// One sidecar for all tasks of a machine: listens for launchers, and has one life for each of their connections. The
+// runner starts the process again if it dies; without the runner it continues until the last life is over.
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
@@ -7,7 +7,7 @@ import { reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { FromSidecar, ToSidecar } from '../model/format/messages.ts';
 import {
-  type FromShared,
+  type FromSharedSidecar,
   type LifeNumbers,
   MessageReader,
   messageText,
@@ -19,13 +19,16 @@ import { descriptorOf, type Peer, peerOf } from '../native/peer.ts';
 import { lowerPriority } from '../native/priority.ts';
 import { shareOpenFilesAmong } from '../native/processes.ts';
 import { tidyUp } from '../native/tidy.ts';
-import { Life, type Together } from './life.ts';
+import { Life, type SharedByLives } from './life.ts';
 import { OURSELVES } from './run/context.ts';
 import { Shared } from './run/shared.ts';
 import { SharedNotices } from './shared-notices.ts';
 
 const TELL_EVERY_MS = 1000;
-/** A life that failed, and cannot be closed within this time, holds what its successor needs: then all lives begin anew. */
+/**
+ * If a life failed and cannot be closed within this time, it holds what its successor needs: then all lives start
+ * again.
+ */
 const CLOSE_WITHIN_MS = 10_000;
 
 interface Connection {
@@ -33,12 +36,12 @@ interface Connection {
   readonly tell: (message: FromSidecar) => void;
 }
 
-/** Serves whoever connects to the socket at `place`; the function that comes back tells all of them. */
+/** Serves every client of the socket at `place`. The returned function sends a message to all of them. */
 export function serveLaunchers(place: string): (message: FromSidecar) => void {
   // Each life listens for the end of the process, and of its children: that is no leak.
   process.setMaxListeners(0);
   adoptRunnersClock(process.env);
-  // Other tasks are at work at any time.
+  // Other tasks are running at any time.
   lowerPriority();
   const serving = new Serving(place);
   serving.listen();
@@ -49,31 +52,31 @@ export function serveLaunchers(place: string): (message: FromSidecar) => void {
 
 class Serving {
   readonly #place: string;
-  readonly #together: Together = {
+  readonly #shared: SharedByLives = {
     shared: new Shared({ isMany: true }),
     notices: new SharedNotices(process.env),
   };
   readonly #server = net.createServer((socket) => this.#welcome(socket));
   readonly #connections = new Set<Connection>();
-  /** Of lives that are over. */
+  /** The numbers of lives that are over. */
   #past: LifeNumbers = NO_NUMBERS;
-  #told = '';
+  #lastSent = '';
   #isLeaving = false;
 
   constructor(place: string) {
     this.#place = place;
   }
 
-  /** Made under another name and renamed over the one that a dead sidecar left: there is always a socket. */
+  /** Created under another name and renamed over the one that a dead sidecar left: there is always a socket. */
   listen(): void {
     const made = `${this.#place}.new`;
-    const deaf = (error: unknown): void =>
-      tellRunner({ kind: 'deaf', why: reasonOf(error) }, () => process.exit(EXIT.unavailable));
-    this.#server.once('error', deaf);
+    const listenFailed = (error: unknown): void =>
+      tellRunner({ kind: 'listen-failed', why: reasonOf(error) }, () => process.exit(EXIT.unavailable));
+    this.#server.once('error', listenFailed);
     try {
       fs.rmSync(made, { force: true });
     } catch (error) {
-      return deaf(error);
+      return listenFailed(error);
     }
     this.#server.listen(made, () => {
       fs.chmodSync(made, 0o600);
@@ -87,7 +90,7 @@ class Serving {
     for (const { tell } of this.#connections) tell(message);
   }
 
-  /** The runner is gone, or needs no sidecar any more. */
+  /** The runner is gone, or no longer needs a sidecar. */
   leave(): void {
     this.#isLeaving = true;
     this.#exitIfIdle();
@@ -112,7 +115,7 @@ class Serving {
       this.#exitIfIdle();
     };
     const life = new Life({
-      ...this.#together,
+      ...this.#shared,
       launcher: peer.pid,
       stderr: stderrOf(peer.pid),
       tell,
@@ -130,7 +133,7 @@ class Serving {
   #exitIfIdle(): void {
     if (!this.#isLeaving || this.#connections.size > 0) return;
     tidyUp(() => fs.rmSync(this.#place, { force: true }));
-    // It was made for the socket, or is the scratch directory of the runner, where others have something.
+    // The directory was created for the socket, or is the runner's scratch directory, where others have files.
     tidyUp(() => fs.rmdirSync(path.dirname(this.#place)));
     process.exit(EXIT.ok);
   }
@@ -139,13 +142,13 @@ class Serving {
     const now = [...this.#connections].map(({ life }) => life.numbers());
     const numbers = numbersOf([this.#past, ...now]);
     const text = JSON.stringify(numbers);
-    if (text === this.#told) return;
-    this.#told = text;
+    if (text === this.#lastSent) return;
+    this.#lastSent = text;
     tellRunner({ kind: 'numbers', numbers });
   }
 }
 
-/** Undefined for another user, and for one that is gone. */
+/** Undefined for another user's process, and for one that is gone. */
 function launcherAt(socket: net.Socket): Peer | undefined {
   try {
     const peer = peerOf(descriptorOf(socket));
@@ -161,13 +164,13 @@ function hear(socket: net.Socket, life: Life): void {
     try {
       for (const message of reader.read(piece)) life.obey(message as ToSidecar);
     } catch {
-      socket.destroy(); // no launcher of ours speaks like this
+      socket.destroy(); // no launcher of ours sends this
     }
   });
   socket.once('close', () => life.launcherLost());
 }
 
-/** The life's launcher hears of it by its connection, and asks for another life. */
+/** The life's launcher notices it by the end of its connection, and requests another life. */
 async function closed(life: Life): Promise<void> {
   const late = setTimeout(() => process.exit(EXIT.internal), CLOSE_WITHIN_MS);
   try {
@@ -179,7 +182,7 @@ async function closed(life: Life): Promise<void> {
   }
 }
 
-/** A launcher says what it has to say on its stderr, and so do we for it (proc_pid_fd(5)). */
+/** A launcher writes its messages to its stderr, and so do we for it (proc_pid_fd(5)). */
 function stderrOf(launcher: number): number {
   const { O_WRONLY, O_APPEND, O_NONBLOCK, O_NOCTTY } = fs.constants;
   try {
@@ -189,7 +192,7 @@ function stderrOf(launcher: number): number {
   }
 }
 
-function tellRunner(message: FromShared, then?: () => void): void {
+function tellRunner(message: FromSharedSidecar, then?: () => void): void {
   if (process.connected && process.send !== undefined)
     process.send(message, undefined, undefined, () => then?.());
   else then?.();

@@ -1,5 +1,6 @@
-// The sources of notices, asked once for all lives of this process that chose the same ones: each hears what stands when it
-// begins, and what comes. What counts from the start of a run (`after:30s`) is each one's own.
+// The sources of notices, queried once for all lives of this process that chose the same ones. Each life gets the
+// notices that stand when it begins, and all later ones. Time since the start of a run (`after:30s`) counts for each
+// life separately.
 import type { Log } from '../log/log.ts';
 import { type Notice, type NoticeChoice, sameNotice } from '../model/format/notice.ts';
 import { type Share, Shares } from '../model/shares.ts';
@@ -8,7 +9,7 @@ import { type Notices, openNotices } from '../notices/notices.ts';
 export interface NoticeListener {
   readonly log: Log;
   readonly onNotice: (notice: Notice) => void;
-  /** With the notice as it was told. */
+  /** Gets the notice as it was given. */
   readonly onWithdrawn: (notice: Notice) => void;
 }
 
@@ -31,7 +32,7 @@ export class SharedNotices {
 
 function noticesOf({ value: source, release }: Share<Source>, listener: NoticeListener): Notices {
   return {
-    // While others are at work the platform has to wait for them.
+    // While others are running the platform has to wait for them.
     done: async () => (source.isAlone(listener) ? source.done() : undefined),
     close: () => {
       source.remove(listener);

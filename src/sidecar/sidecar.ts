@@ -1,6 +1,6 @@
-// Read this first. The sidecar joins the stages: it claims the attempt, restores, watches; each close goes through
-// decide() to a push, a record and at last a reclaim; the one last record says how it went. It knows nothing of
-// processes and signals: the launcher, or `capture watch`, tells it of the task.
+// Read this first. The sidecar joins the stages: it claims the attempt, restores, watches. Each close goes through
+// decide() to a push, a record and finally a reclaim; the last record says how the run went. It knows nothing about
+// processes and signals: the launcher, or `capture watch`, informs it about the task.
 import { setMaxListeners } from 'node:events';
 import { generationName } from '../model/checkpoint/history.ts';
 import { EXIT } from '../model/exit-status.ts';
@@ -14,7 +14,7 @@ import type { Opened, Sidecar, SidecarOptions } from './interface.ts';
 import { openOutputs, type Outputs } from './output/outputs.ts';
 import { OURSELVES } from './run/context.ts';
 import { openOutage } from './run/outage.ts';
-import { Owned } from '../model/owned.ts';
+import { CloseStack } from '../model/close-stack.ts';
 import { Shared } from './run/shared.ts';
 import { endWhenLost, openDrainWindow } from './shutdown/drain-window.ts';
 import { finish, type Finished } from './shutdown/finish.ts';
@@ -24,7 +24,7 @@ import { connect, makeStages, openWatch, type Stages } from './stages.ts';
 import { scanBaseline } from './startup/baseline-scan.ts';
 import { sayOpening } from './startup/opening-lines.ts';
 import { openPatience, type Patience, startLimitMs } from './startup/patience.ts';
-import { begin, type Begun } from './startup/start.ts';
+import { startAttempt, type StartedAttempt } from './startup/start.ts';
 import { warmUpWorkers } from './startup/workers.ts';
 
 export async function openSidecar(options: SidecarOptions): Promise<Opened> {
@@ -38,7 +38,7 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   // If a sidecar is replaced, its task is running already.
   const limitMs = options.attempt === undefined ? startLimitMs(options.settings) : undefined;
   const patience = openPatience({ limitMs, signal: stop.signal, outage });
-  const beginning = await begin({
+  const result = await startAttempt({
     ...options,
     caller: options.caller ?? OURSELVES,
     shared: options.shared ?? new Shared({ isMany: false }),
@@ -51,16 +51,16 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
       stop.abort(new Error(message));
     },
   });
-  if (beginning.kind === 'done-already') {
-    const { attempt, kind } = beginning;
+  if (result.kind === 'done-already') {
+    const { attempt, kind } = result;
     log.info(`done already in attempt ${attempt} (--skip-done)`, { event: kind, attempt });
     return { kind };
   }
-  const { ended } = beginning;
+  const { ended } = result;
   const sidecar =
     ended === undefined
-      ? await run(options, beginning, { stop, patience, fenced: fenced.signal })
-      : afterTheEnd(beginning, ended);
+      ? await run(options, result, { stop, patience, fenced: fenced.signal })
+      : afterTheEnd(result, ended);
   return { kind: 'open', sidecar };
 }
 
@@ -68,18 +68,18 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
 interface Stops {
   /** Gives up everything that is under way. */
   readonly stop: AbortController;
-  /** Until the task may start: ends the wait for a store that gives no answer. */
+  /** Until the task may start: ends the wait for a store that does not answer. */
   readonly patience: Patience;
   /** Aborted, with the message for the user, when another attempt has taken over the index. */
   readonly fenced: AbortSignal;
 }
 
-/** Watches from now on what the task closes. What it has opened is closed with it, and at once if it fails. */
-async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise<Sidecar> {
-  const owned = new Owned();
-  owned.add(begun, (one) => one.close());
+/** From now on watches what the task closes. What it opens is closed with it, and at once if it fails. */
+async function run(options: SidecarOptions, started: StartedAttempt, stops: Stops): Promise<Sidecar> {
+  const owned = new CloseStack();
+  owned.add(started, (one) => one.close());
   try {
-    return sidecarOf(begun, await open({ options, begun, stops, owned }), stops, owned);
+    return sidecarOf(started, await open({ options, started, stops, owned }), stops, owned);
   } catch (error) {
     stops.stop.abort(error);
     await owned.close();
@@ -89,9 +89,9 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
 
 interface Opening {
   readonly options: SidecarOptions;
-  readonly begun: Begun;
+  readonly started: StartedAttempt;
   readonly stops: Stops;
-  readonly owned: Owned;
+  readonly owned: CloseStack;
 }
 
 interface Running {
@@ -101,8 +101,8 @@ interface Running {
   readonly outputs: Outputs | undefined;
 }
 
-async function open({ options, begun, stops, owned }: Opening): Promise<Running> {
-  const { context, restored } = begun;
+async function open({ options, started, stops, owned }: Opening): Promise<Running> {
+  const { context, restored } = started;
   owned.add(context.outage, (one) => one.close());
   const { launcher, launcherFaults } = options;
   const witness = openWitness({ launcher, launcherFaults, self: process.pid, token: context.runToken });
@@ -130,17 +130,17 @@ async function open({ options, begun, stops, owned }: Opening): Promise<Running>
   owned.add(stopping, (one) => one.close());
   // If a launcher replaces a sidecar, the user has read it already.
   if (options.attempt === undefined || options.standalone === true)
-    await sayOpening(context, begun, stops.patience.signal);
+    await sayOpening(context, started, stops.patience.signal);
   stops.patience.close();
   stages.resources.begin();
   stages.live.open();
-  // Not before the task may start: it takes a while, and a part of it holds this thread.
-  setImmediate(() => warmUpWorkers(context));
+  // Nothing tells a sidecar without a launcher when its task starts.
+  if (launcher === undefined) setImmediate(() => warmUpWorkers(context));
   return { stages, stopping, control, outputs };
 }
 
-function sidecarOf(begun: Begun, running: Running, stops: Stops, owned: Owned): Sidecar {
-  const { context, restored } = begun;
+function sidecarOf(started: StartedAttempt, running: Running, stops: Stops, owned: CloseStack): Sidecar {
+  const { context, restored } = started;
   const { stages, stopping, control, outputs } = running;
   let isFinished = false;
   return {
@@ -151,6 +151,8 @@ function sidecarOf(begun: Begun, running: Running, stops: Stops, owned: Owned): 
     taskStarted: (pid) => {
       context.taskNews.started(pid);
       stages.watcher.look();
+      // Not before: what is read and computed for it would hold up the start of the task.
+      warmUpWorkers(context);
     },
     taskSignalled: (atMs) => stopping.taskSignalled(atMs),
     lastChangeMs: (sinceMs) => stopping.lastChangeMs(sinceMs),
@@ -180,7 +182,7 @@ function sidecarOf(begun: Begun, running: Running, stops: Stops, owned: Owned): 
   };
 }
 
-/** What a push that was given up may still do before it ends: no longer than this. */
+/** The limit for what a push that was given up may still do before it ends. */
 const IDLE_WITHIN_MS = 5000;
 
 /** `isAlone`: the process ends next. */
@@ -191,7 +193,7 @@ async function closeStages(stages: Stages, isAlone: boolean): Promise<void> {
   generations.pause();
   if (!isAlone) {
     await recorder.stop();
-    // The work directory is closed next, and others may get its descriptor.
+    // The work directory is closed next, and its descriptor may be reused.
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), IDLE_WITHIN_MS);
     await files.idle(late.signal);
@@ -214,18 +216,18 @@ async function drain(parts: FinishParts, end: RunEnd): Promise<Finished> {
   }
 }
 
-/** However this attempt ended, the index is another attempt's now. */
+/** However this attempt ended, the index belongs to another attempt now. */
 function endedFenced({ last }: Finished, fenced: AbortSignal): Finished {
   const text = `${String(fenced.reason)}; ${last.text}`;
   return { status: EXIT.fenced, isSaved: false, isInVain: false, last: { ...last, level: 'error', text } };
 }
 
 /**
- * A sidecar that replaces one that died after the attempt's last record: everything that this record names is stored.
- * Local files may be half reclaimed by now, so what is here no longer shows what the task left. Answers with what the
- * record says, and changes nothing.
+ * For a sidecar that replaces one that died after the attempt's last record: everything that this record names is
+ * stored. Local files may be half reclaimed by now, so the work directory no longer shows what the task left. Answers
+ * from the record, and changes nothing.
  */
-function afterTheEnd({ context, close }: Begun, { end, kind, left }: CaptureRecord): Sidecar {
+function afterTheEnd({ context, close }: StartedAttempt, { end, kind, left }: CaptureRecord): Sidecar {
   return {
     attempt: context.attempt,
     restored: '',

@@ -1,10 +1,10 @@
-// The stages of a run, each made of those before it, the watch that they hear, and who is told when something has
-// happened. Nothing runs until they listen.
+// The stages of a run, each made of earlier ones, the watcher that they listen to, and the callbacks between them.
+// Nothing runs until they listen.
 import picomatch from 'picomatch';
 import { type ClosedEvent, sameFingerprint } from '../model/file/file-state.ts';
 import { isGood } from '../model/checkpoint/restore-order.ts';
 import { rolesToStore } from '../model/file/manifest.ts';
-import type { RelPath } from '../model/path.ts';
+import { type RelPath, showPath } from '../model/path.ts';
 import { factsBeneath } from '../native/files.ts';
 import type { SpareInstance } from '../watch/spare-instance.ts';
 import { openWatcher } from '../watch/watcher.ts';
@@ -31,7 +31,6 @@ import type { FinishParts } from './shutdown/outcome.ts';
 import type { Restored } from './startup/restore.ts';
 
 export type Stages = Omit<FinishParts, 'window' | 'outputs'> & {
-  readonly gauges: Gauges;
   readonly live: LiveNumbers;
   readonly pressureWatch: PressureWatch;
   readonly unsaved: Unsaved;
@@ -59,7 +58,7 @@ export function makeStages({ context, restored, watcher, witness, launcher }: St
     await results.deleteObsolete();
     await reclaims.whileRunning();
   });
-  // Under pressure there is a record at once: what it names may be deleted.
+  // Under pressure a record is written at once: what it names may be deleted.
   const pressureWatch = new PressureWatch({ look: () => reclaims.pressure(), reclaim: () => recorder.now() });
   const gauges = new Gauges(context, results);
   const resources = new ResourceWatch(context, launcher);
@@ -102,7 +101,7 @@ export function makeStages({ context, restored, watcher, witness, launcher }: St
 type FilesParts = Pick<Stages, 'context' | 'results' | 'checkpoints' | 'watcher'>;
 
 function filesOf({ context, results, checkpoints, watcher }: FilesParts): Files {
-  const { manifest, root, now, paths, places } = context;
+  const { manifest, root, now, paths, places, log } = context;
   return new Files({
     paths,
     places,
@@ -119,6 +118,12 @@ function filesOf({ context, results, checkpoints, watcher }: FilesParts): Files 
     isAfter: (close, state) => isChangedAfter(context, close, state),
     now,
     signal: context.signal,
+    onTooMany: ({ path, why }) =>
+      log.error(`${showPath(path)} is not stored, nor is any new name from now on: ${why}`, {
+        event: 'not-stored',
+        path,
+        hint: 'declare fewer files, or let the task pack them into one',
+      }),
   });
 }
 
@@ -126,7 +131,7 @@ function lastMatcher(pattern: string | undefined): (path: RelPath) => boolean {
   return pattern === undefined ? () => false : picomatch(pattern, { dot: true });
 }
 
-/** Who is told when a file changes; from now on the clocks of companions and records run. */
+/** Connects the stages that a file's change concerns. From now on the clocks of companions and records run. */
 export function connect({ context, files, gauges, live, ...stages }: Stages): void {
   const { generations, recorder, results, pressureWatch } = stages;
   const stored = (): void => {
@@ -140,9 +145,9 @@ export function connect({ context, files, gauges, live, ...stages }: Stages): vo
     if (fileState.role === 'result') {
       if (event?.kind === 'vouched') results.staged.vouched(fileState.path);
       if (event?.kind === 'stored') stored();
-    } else if (fileState.closes > before.closes) {
+    } else if (event?.kind === 'closed' && fileState.lastClose !== before.lastClose) {
       generations.closed(fileState.path, fileState.lastClose?.how ?? 'close', context.now());
-    } else if (before.pushing && !fileState.pushing) generations.memberPushed();
+    } else if (before.pushing && !fileState.pushing) generations.memberPushed(fileState.path);
   });
   results.onNamed = stored;
   context.ledger.isNamed = (one) => results.isNamed(one, files.get(one.path, 'result')?.durable);
@@ -153,29 +158,29 @@ export function connect({ context, files, gauges, live, ...stages }: Stages): vo
 
 interface Watch {
   readonly watcher: Watcher;
-  /** From now on the stages are told what the task closes. */
+  /** From now on the stages get what the task closes. */
   readonly listen: (stages: Stages) => void;
 }
 
 /**
  * Opens the watcher of a run. What it reports before the stages listen is dropped: until the baseline scan, files that
- * come and go are not the task's. `witness`: undefined if nobody can see who closes a file. `spare`: for where
- * there are several runs in this process.
+ * come and go are not the task's. `witness`: undefined if it is impossible to see which process closes a file. `spare`:
+ * set if there are several runs in this process.
  */
 export async function openWatch(
   { root, manifest, settings, log }: Needs<'root' | 'manifest' | 'settings' | 'log'>,
   witness: Witness | undefined,
   spare: SpareInstance | undefined,
 ): Promise<Watch> {
-  let told: Stages | undefined;
+  let listening: Stages | undefined;
   const watcher = await openWatcher({
     root,
     interest: manifest,
     onClosed: (event) => {
-      if (told !== undefined) closed(told, event);
+      if (listening !== undefined) closed(listening, event);
     },
     // Closes were lost; all declared files are reported again.
-    onOverflow: () => told?.generations.overflowed(),
+    onOverflow: () => listening?.generations.overflowed(),
     onWarning: (message, hint) => log.warn(message, { hint }),
     rescanMs: settings.rescanMs,
     spare,
@@ -184,7 +189,7 @@ export async function openWatch(
   return {
     watcher,
     listen: (stages) => {
-      told = stages;
+      listening = stages;
     },
   };
 }

@@ -1,5 +1,5 @@
-// The kinds of stores: one line for each here, all else is in the room of its driver. Drivers are loaded on first use:
-// a task with a file store must not pay for what S3 needs, and the launcher, which only reads URLs, loads none.
+// The kinds of stores, with one line for each. Everything else is in the driver's own folder. Drivers are loaded on
+// first use: a task with a file store must not load what S3 needs, and the launcher only parses URLs and loads none.
 import type { Mistake } from '../model/errors.ts';
 import type { StoreSettings } from '../model/format/settings.ts';
 import type { Connections } from './contract/driver.ts';
@@ -7,32 +7,32 @@ import { BUDGET_MS, StoreError, type OnTry, type Store, type StoreKind } from '.
 import { fileKind } from './file/url.ts';
 import { S3_FLAGS, s3Kind } from './s3/url.ts';
 
-/** By the scheme of its URLs, for those that look at URLs alone. */
+/** By the scheme of their URLs, for code that only parses URLs. */
 const KINDS = { s3: s3Kind, file: fileKind };
 const DRIVERS: Readonly<Record<keyof typeof KINDS, () => Promise<OpenDriver>>> = {
   s3: async () => (await import('./s3/s3.ts')).openS3Store,
   file: async () => (await import('./file/file.ts')).openFileStore,
 };
 
-/** Flags of the command line that one kind alone has, by name without dashes, and their help. */
+/** Command line flags that only one kind has, by name without dashes, with their help. */
 export const KIND_FLAGS = { ...S3_FLAGS };
 
 type OpenDriver = (settings: StoreSettings, budgetMs: number, tuning: StoreTuning) => Promise<Store>;
 
 export interface StoreTuning {
-  /** How long one operation is tried again while its failures are transient; ten times as long while it is busy. */
+  /** How long one operation is retried while its failures are transient; ten times as long while the server is busy. */
   readonly budgetMs?: number;
-  /** Told how each try of each operation went; undefined is a success. */
+  /** Called with the result of each try of each operation; undefined is a success. */
   readonly onTry?: OnTry;
-  /** Told, when the store is opened, what is allowed on the way to it, but probably not meant. */
+  /** Called at the opening with settings that are allowed, but probably a mistake. */
   readonly warn?: (warning: Mistake) => void;
-  /** What the stores of one process have together; a store alone has its own. */
+  /** What the stores of one process share. By default a store has its own. */
   readonly connections?: Connections;
 }
 
 /**
- * Opens the store that `settings.url` names. Nothing is sent yet: a wrong endpoint or missing right shows in
- * the first operation. Throws a StoreError `refused` for a URL of no kind.
+ * Opens the store that `settings.url` names. It sends nothing yet: the first operation shows a wrong endpoint or
+ * missing right. Throws a StoreError `refused` for a URL of no kind.
  */
 export async function openStore(settings: StoreSettings, tuning: StoreTuning = {}): Promise<Store> {
   const [scheme = ''] = settings.url.split('://');
@@ -46,7 +46,7 @@ export async function openStore(settings: StoreSettings, tuning: StoreTuning = {
   return open(settings, tuning.budgetMs ?? BUDGET_MS, tuning);
 }
 
-/** The kind of store with URLs of this scheme, in lower case. */
+/** The kind of store for this scheme, which is in lower case. */
 export function kindOf(scheme: string): StoreKind | undefined {
   return isKind(scheme) ? KINDS[scheme] : undefined;
 }

@@ -1,11 +1,11 @@
-// Tells the rate of the link (--compression zstd:auto) how the parts of one body leave. Between the reading and the
-// store; changes nothing of what passes.
+// Reports to the link rate (--compression zstd:auto) how the parts of one body are sent. It sits between reading and
+// store, and changes nothing that passes.
 import type { LinkRate } from '../model/link-rate.ts';
 import { clockMs } from '../native/clock.ts';
 
 export interface Metered {
   readonly parts: AsyncIterable<Uint8Array>;
-  /** The store has so many bytes more: one part. */
+  /** The store has acknowledged one more part, of this many bytes. */
   sent(bytes: number): void;
   /** Nothing more is sent or acknowledged. */
   close(): void;
@@ -13,22 +13,22 @@ export interface Metered {
 
 export function metered(link: LinkRate, parts: AsyncIterable<Uint8Array>): Metered {
   let underWay = 0;
-  link.begun();
+  link.bodyStarted();
   return {
-    parts: told(parts, (waitedMs) => {
+    parts: reporting(parts, (waitedMs) => {
       underWay += 1;
-      link.given(waitedMs, clockMs());
+      link.partTaken(waitedMs, clockMs());
     }),
     sent: (bytes) => {
       underWay -= 1;
-      link.sent(bytes, clockMs());
+      link.partAcknowledged(bytes, clockMs());
     },
-    close: () => link.ended(underWay, clockMs()),
+    close: () => link.bodyEnded(underWay, clockMs()),
   };
 }
 
-/** No generator: that would keep a `return()` waiting for the part that was asked for last. */
-function told(
+/** Not a generator: its `return()` would wait for the part that was requested last. */
+function reporting(
   parts: AsyncIterable<Uint8Array>,
   given: (waitedMs: number) => void,
 ): AsyncIterableIterator<Uint8Array> {

@@ -1,6 +1,6 @@
-// Pushes a result under its one key, and never silently replaces what somebody else has stored there: the
-// older object is copied to `.~n~` first, and one warning says so.
-import { keptKey, resultKey, type KeyScope } from '../model/format/keys.ts';
+// Pushes a result under its one key. It never silently replaces an object of somebody else: it first copies the older
+// object to `.~n~`, and one warning says so.
+import { keptKey, type KeyScope, MOST_NUMBER, resultKey } from '../model/format/keys.ts';
 import type { StoredFile } from '../model/format/records.ts';
 import type { RelPath } from '../model/path.ts';
 import { reached } from '../native/failpoint.ts';
@@ -14,18 +14,18 @@ import {
 } from '../store/contract/store.ts';
 import { sendFile, type SendJob, type Sender, type Sent, type Target } from './send.ts';
 
-/** How often another one may come between our look and our put, before the push is tried again later. */
+/** How often another object may appear between the look and the put, before the push is retried later. */
 const MOST_ROUNDS = 5;
 
-/** What is known to stand under a result's key. */
+/** The known object under a result's key. */
 export type Prior =
-  /** Nothing that we know of: the push only creates. */
+  /** None is known: the push only creates. */
   | { readonly kind: 'unknown' }
-  /** Our own earlier push, whose bytes the task has seen and gone on from. */
+  /** This attempt's own earlier push; the task has seen its bytes and continued from them. */
   | { readonly kind: 'ours'; readonly key: string; readonly tag: string | undefined }
   /**
-   * Of an earlier attempt, another task name, or ours and then reclaimed: kept when it differs. `push`: that of
-   * the record; undefined when no record that we know names the object.
+   * From an earlier attempt or another task name, or this attempt's own that was reclaimed since: kept if it differs.
+   * `push`: as in the record; undefined if no known record names the object.
    */
   | {
       readonly kind: 'foreign';
@@ -41,13 +41,13 @@ export interface ResultJob {
   readonly spoolFirst: boolean;
   readonly onSent?: SendJob['onSent'];
   readonly isStaged?: SendJob['isStaged'];
-  /** Highest n of the path's `.~n~` objects that is taken. */
+  /** Highest n in use among the path's `.~n~` objects. */
   readonly keptN: number;
 }
 
 export interface ResultPublisher extends Sender {
   readonly scope: KeyScope;
-  /** Throws when another attempt owns the index; `anew` takes no answer that is older than the question. */
+  /** Throws if another attempt owns the index. `anew`: accept no answer that is older than this call. */
   readonly passFence: (anew: boolean, signal?: AbortSignal) => Promise<void>;
 }
 
@@ -55,13 +55,13 @@ export interface PublishedResult {
   readonly sent: Exclude<Sent, { kind: 'exists' | 'replaced-meanwhile' }>;
   /** An older object was kept under this key, as the path's n-th. */
   readonly kept: { readonly key: string; readonly n: number } | undefined;
-  /** The object in the other form (compressed or not): to be deleted once a record names the new one. */
+  /** The object in the other form (compressed or not). Delete it once a record names the new one. */
   readonly obsolete: string | undefined;
 }
 
 /**
- * Stores a result under its name. One that replaces nothing known is one put that only creates. One that replaces our
- * own is one put over exactly that state. Whatever else stands there is looked at first, and kept if need be.
+ * Stores a result under its name. If no object is known, it is one put that only creates. If the object is this
+ * attempt's own, it is one put conditional on its tag. Any other object is looked at first, and kept if necessary.
  */
 export async function publishResult(
   publisher: ResultPublisher,
@@ -70,7 +70,7 @@ export async function publishResult(
 ): Promise<PublishedResult> {
   const { path, baseline, spoolFirst, onSent, isStaged } = job;
   const keyOf = (compressed: boolean): string => resultKey(path, publisher.scope, compressed);
-  const { done, kept, priors } = await overPrior(
+  const { done, kept, priors } = await replacePrior(
     publisher,
     job,
     (precondition) =>
@@ -87,17 +87,17 @@ export async function publishResult(
 
 /** What {@link promoteResult} needs to know. */
 export interface PromoteJob extends Pick<ResultJob, 'path' | 'prior' | 'keptN'> {
-  /** Of the staged object, if this process has put it. */
+  /** Tag of the staged object, if this process has put it. */
   readonly stagedTag?: string | undefined;
 }
 
 export interface Promoted extends Omit<PublishedResult, 'sent'> {
   readonly file: StoredFile;
-  /** Of the object, for the put that replaces it. */
+  /** Tag of the object, for the put that replaces it. */
   readonly tag: string;
 }
 
-/** The same for a staged object, which gets the name inside the store. */
+/** The same for a staged object, which is copied to the result's name inside the store. */
 export async function promoteResult(
   publisher: ResultPublisher,
   job: PromoteJob,
@@ -109,7 +109,7 @@ export async function promoteResult(
   const { push, storedSize: sizeBytes } = staged;
   const { stagedTag: tag } = job;
   const source = tag === undefined || sizeBytes === undefined ? undefined : { tag, push, sizeBytes };
-  const { done, kept, priors } = await overPrior(
+  const { done, kept, priors } = await replacePrior(
     publisher,
     job,
     async (preconditionOf) => {
@@ -119,7 +119,7 @@ export async function promoteResult(
       try {
         outcome = await store.promote(staged.key, key, { precondition, source, signal });
       } catch (error) {
-        // An earlier try whose answer was lost has done it, if the very object stands there.
+        // An earlier try has done it, and its answer was lost, if this very object is there.
         const there = isMissing(error) ? await store.head(key, signal) : undefined;
         if (there?.meta['push'] !== push) throw error;
         outcome = { kind: 'stored', tag: there.tag };
@@ -137,26 +137,26 @@ function isMissing(error: unknown): boolean {
   return error instanceof StoreError && error.kind === 'missing';
 }
 
-/** The condition did not hold: somebody else's object stands under this key. */
+/** The condition did not hold: somebody else's object is under this key. */
 interface Refused {
   readonly kind: 'exists' | 'replaced-meanwhile';
   readonly key: string;
 }
 
-interface Over<Outcome> {
+interface ReplaceResult<Outcome> {
   readonly done: Exclude<Outcome, Refused>;
   readonly kept: PublishedResult['kept'];
-  /** Keys under which content of the result stood before. */
+  /** Keys of earlier content of the result. */
   readonly priors: readonly string[];
 }
 
-/** Carries out `act` with the condition under which it may replace what stands there, until that holds. */
-async function overPrior<Outcome extends { readonly kind: string }>(
+/** Runs `act` with the condition under which it may replace the object there, until that condition holds. */
+async function replacePrior<Outcome extends { readonly kind: string }>(
   publisher: ResultPublisher,
   job: PromoteJob,
   act: (preconditionOf: (to: Target) => Promise<Precondition>) => Promise<Outcome>,
   signal?: AbortSignal,
-): Promise<Over<Outcome>> {
+): Promise<ReplaceResult<Outcome>> {
   let prior = job.prior;
   let kept: PublishedResult['kept'];
   let keptTag: string | undefined;
@@ -170,9 +170,9 @@ async function overPrior<Outcome extends { readonly kind: string }>(
         return known;
       }
       const older = await publisher.store.head(replaced.key, signal);
-      // After the look: what it has found may be a later attempt's, which we slept through.
+      // After the look: the object found may belong to a later attempt that started while this machine was suspended.
       await publisher.passFence(true, signal);
-      // In each round: a late put may have replaced what was kept before.
+      // In each round: a late put may have replaced the object that was kept before.
       if (replaced.kind === 'foreign' && older?.tag !== keptTag) {
         kept = (await keepOlder(publisher, job, { prior: replaced, older, md5 }, signal)) ?? kept;
         keptTag = older?.tag;
@@ -190,9 +190,9 @@ async function overPrior<Outcome extends { readonly kind: string }>(
   }
 }
 
-/** What a put over our own object needs no look for. */
+/** The condition of a put over this attempt's own object, which needs no look. */
 function conditionOf({ key, tag }: Extract<Prior, { kind: 'ours' }>, to: string): Precondition | undefined {
-  // In the other form, what stands under this key is not known.
+  // In the other form: the object under this key is unknown.
   if (key !== to) return ABSENT;
   return tag === undefined ? undefined : { kind: 'is', tag };
 }
@@ -202,8 +202,8 @@ function isRefused(outcome: { readonly kind: string }): outcome is Refused {
 }
 
 /**
- * Copies the older object to the first free `.~n~`. Undefined when nothing would be lost: it is gone, or it
- * holds the same bytes.
+ * Copies the older object to the first free `.~n~`. Undefined if nothing would be lost: it is gone, or it holds the
+ * same bytes.
  */
 async function keepOlder(
   publisher: ResultPublisher,
@@ -213,10 +213,11 @@ async function keepOlder(
 ): Promise<PublishedResult['kept']> {
   const { store, scope } = publisher;
   if (older === undefined || (md5 !== undefined && older.meta['md5'] === md5)) return undefined;
-  // Pushed for this very task by a sidecar that died before it could record it. So it was never reclaimed, and
-  // the task itself has gone on from it.
+  // A sidecar of this very task pushed it, and died before it could record it. So it was never reclaimed, and the task
+  // itself has continued from it.
   if (older.meta['run'] === publisher.runToken && older.meta['push'] !== prior.push) return undefined;
-  let n = job.keptN + 1;
+  // A record may name the largest number: then the first free one is taken.
+  let n = job.keptN < MOST_NUMBER ? job.keptN + 1 : 1;
   while ((await taken(n)) !== undefined) n += 1;
   const key = keptKey(job.path, scope, n, prior.compressed);
   reached('keep.before-copy');
@@ -234,13 +235,16 @@ async function keepOlder(
 
 interface Replacement {
   readonly prior: Extract<Prior, { kind: 'foreign' }>;
-  /** What stands there. */
+  /** The object that is there. */
   readonly older: ObjectHead | undefined;
-  /** Of what is to replace it. */
+  /** Of the content that will replace it. */
   readonly md5: string | undefined;
 }
 
-/** What a record says about a path, as seen by attempt `attempt`. `tag`: of our object, if this process has put it. */
+/**
+ * What a record says about a path, from the view of attempt `attempt`. `tag`: of our object, if this process has put
+ * it.
+ */
 export function priorOf(
   file: StoredFile | undefined,
   attempt: number,

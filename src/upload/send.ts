@@ -1,7 +1,7 @@
-// One reading of one file, or of the new end of one, into one object. Knows nothing of results and checkpoints: the
-// caller names the key. Never makes anything visible that was not proven to be one consistent state of the file.
+// One reading of one file, or of the new end of one, into one object. It knows nothing of results and checkpoints: the
+// caller names the key. It never publishes anything that was not proven to be one consistent state of the file.
 import fs from 'node:fs';
-import type { Piece } from '../model/checkpoint/companions.ts';
+import type { FilePiece } from '../model/checkpoint/companions.ts';
 import { LEAST_LEVEL } from '../model/compression-level.ts';
 import type { FileFacts, Fingerprint } from '../model/file/file-state.ts';
 import { linkStaysInside } from '../model/file/link-target.ts';
@@ -30,7 +30,7 @@ import {
   type Store,
   StoreError,
 } from '../store/contract/store.ts';
-import { type Bandwidth, within } from './bandwidth.ts';
+import { type Bandwidth, atLimitedRate } from './bandwidth.ts';
 import { metered } from './metered.ts';
 
 export interface Sender {
@@ -40,15 +40,15 @@ export interface Sender {
   readonly compression: Compression;
   /** `--bandwidth` */
   readonly bandwidth: Bandwidth | undefined;
-  /** As measured; undefined if nobody needs to know it. */
+  /** As measured; undefined if nobody needs it. */
   readonly link?: LinkRate | undefined;
   readonly attempt: number;
   readonly newId: () => string;
-  /** Told when a file was to be spooled and is read while it is sent, for want of room. */
+  /** Called when the spool has no room for a file, so it is read while it is sent. */
   readonly onSpoolFull: (path: RelPath, sizeBytes: number) => void;
-  /** Of the run of the task: the same for every sidecar that serves it. */
+  /** Identifies the run of the task: the same for every sidecar that serves it. */
   readonly runToken: string;
-  /** As it stands in keys. */
+  /** As used in keys. */
   readonly index: string;
   /** `--run` */
   readonly runId: string | undefined;
@@ -58,24 +58,24 @@ export interface SendJob {
   readonly path: RelPath;
   readonly keyOf: (compressed: boolean) => string;
   readonly baseline: { readonly md5: string; readonly size: number } | undefined;
-  /** Anything but this state of the file is not wanted. */
+  /** Any other state of the file is refused. */
   readonly expected?: Fingerprint;
-  /** The state to send, whatever stands at the path by now. */
+  /** The state to send, whatever is at the path by now. */
   readonly held?: HeldState | undefined;
   readonly outlivesName?: boolean;
   readonly spoolFirst: boolean;
   readonly urgent?: ReadJob['urgent'];
-  /** Of the object. A function is awaited once the content is known to be new, before the first byte leaves. */
+  /** Of the put. A function is called once the content is known to be new, before the first byte is sent. */
   readonly precondition: Precondition | ((to: Target) => Promise<Precondition>);
-  /** The store has so many bytes more. */
+  /** Called when the store has acknowledged this many more bytes. */
   readonly onSent?: PutOptions['onSent'];
-  /** Asked with the state that was read: true if it may not stand under this key. Then nothing is sent. */
+  /** Called with the state that was read. True if it must not be stored under this key: then nothing is sent. */
   readonly isStaged?: (read: FileFacts) => boolean;
 }
 
 export interface Target {
   readonly key: string;
-  /** Of the content, where it is known before it is sent. */
+  /** Of the content, if it is known before sending. */
   readonly md5: string | undefined;
 }
 
@@ -84,11 +84,11 @@ export type Sent =
       readonly kind: 'stored';
       readonly file: StoredFile;
       readonly fingerprint: FileFacts;
-      /** Of the object, for the put that replaces it. */
+      /** Tag of the object, for the put that replaces it. */
       readonly tag: string;
     }
   | { readonly kind: 'unchanged'; readonly md5: string; readonly fingerprint: FileFacts }
-  /** The precondition does not hold. */
+  /** The precondition did not hold. */
   | { readonly kind: 'exists'; readonly key: string }
   | { readonly kind: 'replaced-meanwhile'; readonly key: string }
   /** {@link SendJob.isStaged} */
@@ -96,7 +96,7 @@ export type Sent =
   | { readonly kind: 'has-writer' | 'torn' | 'gone' }
   | { readonly kind: 'refused'; readonly why: string };
 
-/** Reads and sends one file. Throws what the store throws; every state of the file is an outcome. */
+/** Reads and sends one file. Throws the store's errors; every state of the file is an outcome. */
 export async function sendFile(sender: Sender, job: SendJob, signal?: AbortSignal): Promise<Sent> {
   reached('push.before-read');
   const reading = await sender.workers.read(
@@ -134,7 +134,7 @@ export async function sendFile(sender: Sender, job: SendJob, signal?: AbortSigna
 type Body = Extract<Awaited<ReturnType<Workers['read']>>, { kind: 'body' }>;
 
 async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: AbortSignal): Promise<Sent> {
-  // Nobody may be waiting for it yet when the reading fails: the upload reports the failure.
+  // If the reading fails, nobody may be waiting for `done` yet: the upload reports the failure.
   body.done.catch(() => undefined);
   if (job.isStaged?.(body.facts) === true) {
     await discard(body.parts);
@@ -150,14 +150,14 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
     await discard(body.parts);
     throw error;
   }
-  // What the user's limit holds back says nothing about the link.
+  // Delays by the user's limit say nothing about the link.
   const isLimited = sender.bandwidth?.bytesPerS !== undefined;
   const link = isLimited || body.whole !== undefined ? undefined : sender.link;
   const meter = link && metered(link, body.parts);
   let tag: string;
   try {
     reached('push.before-put');
-    const limited = await within(sender.bandwidth, body.whole ?? meter?.parts ?? body.parts, signal);
+    const limited = await atLimitedRate(sender.bandwidth, body.whole ?? meter?.parts ?? body.parts, signal);
     const outcome = await sender.store.put(key, limited, {
       meta: metaOf(sender, push, body.facts, body.md5),
       precondition,
@@ -195,7 +195,7 @@ async function preconditionOf({ precondition }: SendJob, to: Target): Promise<Pr
   return typeof precondition === 'function' ? precondition(to) : precondition;
 }
 
-/** The target and state of a symbolic link; undefined for anything else (the reading finds out what). */
+/** The target and state of a symbolic link; undefined for anything else (the reading finds out what it is). */
 function readLink(sender: Sender, path: RelPath): { target: Buffer; facts: FileFacts } | undefined {
   try {
     return beneath(sender.root, path, (full) => {
@@ -234,26 +234,26 @@ async function sendLink(
 }
 
 interface SegmentJob extends Omit<RangeJob, 'compression'> {
-  /** Asked again while the key that it gave is taken; `first` is the segment's first byte. */
+  /** Called again while the returned key is taken; `first` is the segment's first byte. */
   readonly keyOf: (compressed: boolean) => string;
 }
 
 export type SegmentSent =
-  /** The file holds the known pieces up to `first`; `segment` is what follows, undefined when nothing does. */
+  /** The file holds the known pieces up to `first`. `segment` is the rest; undefined if there is none. */
   | {
       readonly kind: 'stored';
       readonly first: number;
       readonly segment: Segment | undefined;
-      readonly tail: Piece | undefined;
+      readonly tail: FilePiece | undefined;
       readonly facts: FileFacts;
     }
-  /** Cut back, replaced or removed since the range was chosen. */
+  /** Truncated, replaced or removed since the range was chosen. */
   | { readonly kind: 'moved' }
   | { readonly kind: 'refused'; readonly why: string };
 
 /**
- * Reads the new end of one companion and sends it as an object of its own: it is only ever created, so no earlier one
- * can be harmed. Throws what the store throws; every state of the file is an outcome.
+ * Reads the new end of one companion and sends it as a new object. It only ever creates, so it cannot harm an earlier
+ * segment. Throws the store's errors; every state of the file is an outcome.
  */
 export async function sendSegment(
   sender: Sender,
@@ -267,7 +267,7 @@ export async function sendSegment(
     );
     if (reading.kind === 'refused') return reading;
     if (reading.kind !== 'body') return { kind: 'moved' };
-    // Nobody may be waiting for it yet when the reading fails: the upload reports the failure.
+    // If the reading fails, nobody may be waiting for `done` yet: the upload reports the failure.
     reading.done.catch(() => undefined);
     const { first = 0, compressed, facts } = reading;
     try {
@@ -278,7 +278,7 @@ export async function sendSegment(
       const key = keyOf(compressed);
       const push = sender.newId();
       const size = range.end - first;
-      const limited = await within(sender.bandwidth, reading.parts, signal);
+      const limited = await atLimitedRate(sender.bandwidth, reading.parts, signal);
       const outcome = await sender.store.put(key, limited, {
         meta: metaOf(sender, push, { ...facts, size }, reading.md5),
         precondition: ABSENT,
@@ -297,7 +297,7 @@ export async function sendSegment(
   }
 }
 
-/** With `zstd:auto` level 1, and the rate by which a large file may get another one. */
+/** With `zstd:auto`: level 1, and the link rate by which a large file may get another level. */
 function compressionOf({ compression, bandwidth, link }: Sender, path: RelPath): JobCompression {
   if (compression.kind === 'none' || !mayCompress(path)) return { kind: 'none' };
   const { level } = compression;
@@ -321,7 +321,7 @@ function storedFile(
   };
 }
 
-/** What is stored with an object: of the bytes that it holds, before compression. */
+/** The metadata of an object: facts of its bytes before compression. */
 function metaOf(
   { runToken, index, runId }: Pick<Sender, 'runToken' | 'index' | 'runId'>,
   push: string,
@@ -341,7 +341,7 @@ function metaOf(
   };
 }
 
-/** Ends an iteration that was not read to its end, so that its worker is free again. */
+/** Ends an iteration early, so that its worker is free again. */
 async function discard(parts: AsyncIterable<Uint8Array>): Promise<void> {
   await parts[Symbol.asyncIterator]().return?.();
 }

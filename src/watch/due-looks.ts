@@ -1,29 +1,30 @@
-// When the task's processes are looked at though nothing is closed: soon after something has changed among them, then
-// more and more rarely, and at once when one of them dies. A task that only computes wakes us a few times in an hour.
+// When to look at the task's processes although no file was closed: soon after a process was born or died, then more
+// and more rarely, and at once when one dies. A task that only computes wakes us a few times an hour.
 import { LONGEST_MS } from '../native/clock.ts';
-import { openDeaths } from '../native/deaths.ts';
+import { openDeathWatcher } from '../native/death-watcher.ts';
 
-/** Looks for which nothing was closed are at least so far apart. */
+/** Two looks without a close between them are at least this far apart. */
 const LOOK_EVERY_MS = 2000;
 
-/** What a look has found. */
+/** The result of a look. */
 export interface Looked {
   /** A process was born, or died, or its parent has waited for it. */
   readonly hasChanged: boolean;
-  /** A daemon may start processes for the task: of those only a look tells. */
+  /** A daemon may start processes for the task: only a look finds those. */
   readonly isRemote: boolean;
-  /** Those that live. */
+  /** The processes that are alive. */
   readonly pids: readonly number[];
 }
 
 /**
- * The next look is due after as long as nothing has changed, and at least {@link LOOK_EVERY_MS}. The kernel tells of the
- * death of a process that was seen before. Of one that was born and has died since, only the next look tells: that death
- * may cast doubt on a close as long after it as all was quiet before it.
+ * The next look is due once the time without a change has doubled, and after {@link LOOK_EVERY_MS} at the earliest. The
+ * kernel reports the death of each process that a look has seen. A process that was born and has died between two looks
+ * is found only by the next look. Until then it may cast doubt on closes, for at most as long as nothing had changed
+ * before it.
  */
 export class DueLooks {
   readonly #look: () => void;
-  readonly #deaths = openDeaths(() => this.#died());
+  readonly #deaths = openDeathWatcher(() => this.#died());
   #timer: NodeJS.Timeout | undefined;
   #lookedAtMs = performance.now();
   #changedAtMs = this.#lookedAtMs;
@@ -33,7 +34,7 @@ export class DueLooks {
     this.#arm(LOOK_EVERY_MS);
   }
 
-  /** Call it after each look, whatever it was taken for. */
+  /** Call it after each look, whatever its reason. */
   looked({ hasChanged, isRemote, pids }: Looked): void {
     this.#lookedAtMs = performance.now();
     if (hasChanged) this.#changedAtMs = this.#lookedAtMs;
@@ -47,7 +48,7 @@ export class DueLooks {
     this.#deaths?.close();
   }
 
-  /** Its parent will soon wait for it: that is one more change. */
+  /** The parent will soon wait for the dead process, which is one more change. */
   #died(): void {
     const nowMs = performance.now();
     this.#changedAtMs = nowMs;

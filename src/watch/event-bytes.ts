@@ -1,4 +1,4 @@
-// The events in what inotify has written into a buffer (inotify(7), struct inotify_event).
+// Splits the bytes that inotify has written into a buffer into events (inotify(7), struct inotify_event).
 import { decodePath } from '../model/path.ts';
 
 /** `cookie` ties a MOVED_FROM to its MOVED_TO; `name` is '' for an event of the watched directory itself. */
@@ -6,10 +6,10 @@ export type OnKernelEvent = (watch: number, mask: number, cookie: number, name: 
 
 /** struct inotify_event without its name. */
 const HEADER_BYTES = 16;
-/** With the longest name (NAME_MAX, and a NUL) padded. */
+/** The longest event: a name of NAME_MAX bytes with its NUL, padded. */
 const LONGEST_EVENT_BYTES = HEADER_BYTES + 256;
 
-/** True if the buffer is so full that the kernel may have had more. */
+/** True if the buffer is so full that the kernel may hold more events. */
 export function mayBeMore(bytes: Buffer, length: number): boolean {
   return bytes.length - length < LONGEST_EVENT_BYTES;
 }
@@ -43,7 +43,7 @@ function wordsOf(bytes: Buffer, length: number): Uint32Array {
   return new Uint32Array(bytes.buffer, bytes.byteOffset, length >> 2);
 }
 
-/** The name ends at the first NUL. ASCII, nearly every name, is taken without a look at UTF-8. */
+/** The name ends at the first NUL. Nearly every name is ASCII, which needs no UTF-8 decoding. */
 function nameOf(bytes: Buffer, start: number, limit: number): string {
   let end = start;
   let seen = 0;

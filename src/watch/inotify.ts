@@ -1,10 +1,10 @@
-// The first step of the flow: inotify(7) as libc offers it, and how its bytes reach this thread. What they say is read in
-// event-bytes.ts. Nothing here knows paths or decides anything; every number is the kernel's.
+// The first step: inotify(7) as libc offers it, and how its bytes reach this thread. event-bytes.ts parses them.
+// Nothing here knows paths or decides anything; every number is the kernel's.
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { pathBytes } from '../model/path.ts';
 import { bindLibc, lastErrno, libcFunction, systemError } from '../native/libc.ts';
-import { checked, type DescriptorCalls, libcDescriptors, socketOn } from '../native/readable.ts';
+import { checked, type DescriptorCalls, libcDescriptors, socketOn } from '../native/descriptor-socket.ts';
 
 export const IN = {
   closeWrite: 0x8,
@@ -19,13 +19,13 @@ export const IN = {
 } as const;
 
 /**
- * What each directory is watched for. IN_EXCL_UNLINK must stay out: with it the close of a file that was
- * opened with O_TMPFILE and linked in later is not reported.
+ * The events that each directory is watched for. IN_EXCL_UNLINK must stay out: with it the kernel does not report the
+ * close of a file that was opened with O_TMPFILE and linked in later.
  */
 export const DIRECTORY_MASK =
   IN.closeWrite | IN.movedFrom | IN.movedTo | IN.create | IN.onlyDir | IN.dontFollow;
 
-/** The system calls of the watcher. Those that fail throw as node:fs does; a test may put in its own. */
+/** The system calls of the watcher. They throw as node:fs does when they fail; a test may replace them. */
 export interface InotifyCalls extends DescriptorCalls {
   /** A new inotify instance, non-blocking (inotify_init1(2)); EMFILE: `max_user_instances` is used up. */
   open(): number;
@@ -75,9 +75,9 @@ export const libcInotify: InotifyCalls = {
 export type OnBytes = (bytes: Buffer, length: number) => void;
 
 /**
- * How the bytes of an inotify instance reach this thread: on libuv's own epoll, or by a pool thread that waits for them.
- * Both leave the bytes in the kernel until this thread takes them, so that drain() and the listener can never overtake
- * each other. Neither keeps a timer.
+ * How the bytes of an inotify instance reach this thread: through libuv's own epoll, or through a pool thread that
+ * waits for them. Both leave the bytes in the kernel until this thread reads them, so drain() and the listener can
+ * never overtake each other. Neither keeps a timer.
  */
 export interface Reader {
   readonly mode: 'inotify' | 'inotify-read';
@@ -85,11 +85,11 @@ export interface Reader {
   watch(path: string, mask: number): number;
   /** Never throws: the kernel may have dropped the watch already. */
   unwatch(watch: number): void;
-  /** From now on `onBytes` gets all bytes as they come. Until there is a watch, there are none. */
+  /** From now on `onBytes` gets all bytes as they arrive. Before the first watch there are none. */
   listen(onBytes: OnBytes): void;
-  /** Takes all that is queued at this moment, now. */
+  /** Reads everything that is queued at this moment, before it returns. */
   drain(onBytes: OnBytes): void;
-  /** While it is true, no event waits for others that follow it. */
+  /** While `atOnce` is true, each event is read as it arrives; none waits so that others can be read with it. */
   readAtOnce(atOnce: boolean): void;
   close(): Promise<void>;
 }
@@ -101,11 +101,11 @@ export type OpenReader = (calls: InotifyCalls) => Reader;
 const READ_BYTES = 256 * 1024;
 
 /**
- * Closes that follow one another are read together after this long: less than the requests for them take. Twice as long
- * would gain 0.1 ms of CPU for each, and show a result 10 ms later.
+ * Closes in quick succession are read together after this pause, which is shorter than their requests to the store
+ * take. A pause twice as long would save 0.1 ms of CPU for each close, and show a result 10 ms later.
  */
 const GATHER_MS = 20;
-/** Two wake-ups that are further apart than this do not follow one another. */
+/** Two wake-ups that are further apart than this are not in quick succession. */
 const SOON_MS = 2 * GATHER_MS;
 
 const POLLIN = 1;
@@ -114,8 +114,8 @@ const POLLFD_BYTES = 8;
 const WITHOUT_LIMIT = -1;
 
 /**
- * The quick way, without thread or compiler: libuv's own epoll. It leans on libuv's order, hence the self-test. A read
- * error has no listener: it ends the process, as nothing would be heard any more.
+ * The quick way, without a thread: libuv's own epoll. It relies on libuv's order, hence the self-test. The socket has
+ * no listener for errors, so a read error ends the process: no event would arrive any more.
  */
 export const openEpollReader: OpenReader = (calls) => {
   const instance = calls.open();
@@ -152,8 +152,8 @@ export const openEpollReader: OpenReader = (calls) => {
 };
 
 /**
- * The way that leans on nothing: one thread of libuv's pool waits in poll(2) for the instance, or for the
- * hang-up of a pipe. The hang-up at 'exit' matters: Node waits for its pool when the process exits.
+ * The way that relies on no order: one thread of libuv's pool waits in poll(2) for the instance, or for the hang-up of
+ * a pipe. The hang-up at 'exit' matters: Node waits for its pool when the process exits.
  */
 export const openPollReader: OpenReader = (calls) => {
   const fd = calls.open();
@@ -202,10 +202,10 @@ function watchesOf(calls: InotifyCalls, fd: number): Pick<Reader, 'watch' | 'unw
 /** poll(2), bound on first use. */
 let poll: ReturnType<typeof bindLibc> | undefined;
 
-/** What threads are writing into: nothing else may keep it from being collected meanwhile. */
+/** Buffers that threads are writing into. Nothing else may keep them from being garbage collected meanwhile. */
 const inUse = new Set<Buffer>();
 
-/** Waits until one of the descriptors can be read, or was hung up; a signal may end the wait early. */
+/** Resolves when one of the descriptors is readable or was hung up. A signal may end the wait early. */
 function pollReadable(fds: readonly number[]): Promise<void> {
   poll ??= bindLibc('int poll(void*, unsigned long, int)');
   const call = poll;
@@ -236,9 +236,9 @@ function pipeOrClose(calls: InotifyCalls, fd: number): readonly [number, number]
 }
 
 /**
- * A wake-up for each event takes CPU time that the task could use: the loop turns, and all that a push needs has left the
- * caches of the core. So the first event, and one after a while, is read at once; after the next one the kernel collects
- * events for a moment, far shorter than its queue is long.
+ * A wake-up for each event takes CPU time that the task could use: the event loop turns, and everything that a push
+ * needs has left the core's caches. So the first event, and one after a while, is read at once. After the next one the
+ * kernel collects events for a moment that is far too short to fill its queue.
  */
 class Pauses {
   readonly #resume: () => void;
@@ -250,7 +250,7 @@ class Pauses {
     this.#resume = resume;
   }
 
-  /** At each wake-up. True: nothing is to be read until `resume`. */
+  /** Call it at each wake-up. True: read nothing until `resume` is called. */
   isDue(): boolean {
     const nowMs = performance.now();
     const isSoon = nowMs - this.#lastMs < SOON_MS;
@@ -260,7 +260,7 @@ class Pauses {
     return true;
   }
 
-  /** There are none while `isSuspended`; one that has begun ends. */
+  /** No pause begins while `isSuspended`; a pause that has begun ends. */
   suspend(isSuspended: boolean): void {
     this.#isSuspended = isSuspended;
     if (!isSuspended) return;
@@ -273,7 +273,7 @@ class Pauses {
   }
 }
 
-/** Bounded by what was queued at the start: a task that never pauses cannot keep us here. */
+/** Reads at most what was queued at the start: a task that never pauses cannot keep us here. */
 function drain(calls: InotifyCalls, fd: number, bytes: Buffer, onBytes: OnBytes): void {
   let left = calls.queuedBytes(fd);
   while (left > 0) {

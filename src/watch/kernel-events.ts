@@ -1,22 +1,24 @@
-// From the kernel's events to closed files: keeps the watches in step with the tree, and tells what was closed, renamed or
-// linked into place. All of it is synchronous and runs no foreign code, so that the order holds: who is told takes note.
+// From the kernel's events to closed files: keeps the watches in step with the tree, and reports which files were
+// closed, renamed or linked into place. Everything here is synchronous and runs no foreign code, which keeps the order:
+// the callbacks only take notes.
 import type { Evidence } from '../model/file/evidence.ts';
 import { type ClosedHow, type Interest, isPlaced } from '../model/file/file-state.ts';
 import { joinPath, type RelPath } from '../model/path.ts';
 import { holdDirectory, type WorkDir } from '../native/beneath.ts';
+import { threadCpuMs } from '../native/clock.ts';
 import { writerOf } from '../native/files.ts';
 import { parseEvents } from './event-bytes.ts';
 import { DIRECTORY_MASK, IN, type Reader } from './inotify.ts';
-import { hasVanished, listTree, lookAt, type FoundFile, type Walk } from './scan.ts';
+import { hasVanished, listDirectory, listTree, lookAt, type FoundFile, type Walk } from './scan.ts';
 import { below, type WatchedDir, WatchTree } from './tree.ts';
 
 export interface KernelEventsOptions {
   readonly root: WorkDir;
   readonly interest: Interest;
   readonly reader: Pick<Reader, 'watch' | 'unwatch'>;
-  /** A declared file was closed. Without `evidence` it is not known yet who did it. */
+  /** A declared file was closed. Without `evidence`, nobody knows yet which process closed it. */
   readonly onClosed: (path: RelPath, how: ClosedHow, evidence?: Evidence) => void;
-  /** The kernel dropped events, or the watches may not fit the tree any more: walk it all again. */
+  /** The kernel dropped events, or the watches may not fit the tree any more: walk the whole tree again. */
   readonly onLost: (why: 'overflow' | 'displaced') => void;
   /** This directory has no watch, or could not be read: events of it will be missed. */
   readonly onUncovered: (dir: RelPath, error: unknown) => void;
@@ -25,7 +27,14 @@ export interface KernelEventsOptions {
 /** `#<inode>`: what the kernel calls a file that was opened with O_TMPFILE, even once it has a name. */
 const TMPFILE_NAME = /^#\d+$/;
 
-/** A dying process renames and links nothing: what was put into its place was put there on purpose. */
+/**
+ * How much CPU time work that grows with a tree may take at once, ms, and which share of the time after that. A walk in
+ * turns makes up for what is left out, so one task cannot stop those that share the sidecar.
+ */
+const MOST_TREE_MS = 1000;
+const TREE_SHARE = 0.25;
+
+/** A dying process neither renames nor links: whoever put the file into place did so on purpose. */
 function evidenceFrom(how: ClosedHow): Evidence | undefined {
   return isPlaced(how) ? 'clean' : undefined;
 }
@@ -34,9 +43,10 @@ export class KernelEvents {
   readonly #options: KernelEventsOptions;
   readonly #tree = new WatchTree();
   readonly #newNames: NewNames;
-  /** Directories of which only the MOVED_FROM was read, by its cookie. */
+  /** By cookie, the directories that were moved away (MOVED_FROM was read) and whose MOVED_TO has not been read. */
   readonly #movedAway = new Map<number, WatchedDir>();
-  /** Adds the watch of each directory before it is read: what is made in between is reported, not missed. */
+  readonly #allowance = new Allowance();
+  /** Adds the watch of each directory before it is read, so files that are made in between are reported, not missed. */
   readonly walk: Walk;
 
   constructor(options: KernelEventsOptions) {
@@ -60,7 +70,7 @@ export class KernelEvents {
     return this.#newNames.unclosed();
   }
 
-  /** Watches the work directory itself; throws when even that is refused. */
+  /** Watches the work directory itself; throws if the kernel refuses that watch. */
   watchRoot(): void {
     this.#tree.place(this.#add(holdDirectory(this.#options.root, '').at), '');
   }
@@ -70,8 +80,8 @@ export class KernelEvents {
   };
 
   /**
-   * Decides about what no event has explained: new names without a close, directories that were moved away for good.
-   * `readAll` must take what the kernel has queued: the close that explains a name may wait there.
+   * Settles what no event has explained: new names without a close, directories that were moved out of the tree.
+   * `readAll` must read everything that the kernel has queued: the close that explains a name may be in the queue.
    */
   resolvePending(readAll: () => void): void {
     const { links, finished } = this.#newNames.review((path) => this.#options.interest.wants(path));
@@ -80,7 +90,7 @@ export class KernelEvents {
     for (const path of finished) if (this.#newNames.take(path)) this.#options.onClosed(path, 'link', 'clean');
     const gone = [...this.#movedAway.values()];
     this.#movedAway.clear();
-    for (const dir of gone) this.#unwatch(dir, (at) => at.path === undefined);
+    for (const dir of gone) if (!this.#tree.holds(dir)) this.#inTime(this.#unwatched(dir));
     if (this.#tree.displaced.size === 0) return;
     this.#tree.displaced.clear();
     this.#options.onLost('displaced');
@@ -90,7 +100,7 @@ export class KernelEvents {
     this.#tree.beginPass();
   }
 
-  /** After a whole walk: removes the watches of directories that are not in the tree any more. */
+  /** After a whole walk: removes the watches of directories that are no longer in the tree. */
   endPass(): void {
     for (const watch of this.#tree.stale()) this.#remove(watch);
   }
@@ -101,7 +111,7 @@ export class KernelEvents {
       return this.#options.onLost('overflow');
     }
     if ((mask & IN.ignored) !== 0) return this.#tree.forget(watch);
-    const dir = this.#tree.get(watch)?.path;
+    const dir = this.#tree.pathOf(watch);
     if (dir === undefined || name === '') return;
     const path = joinPath(dir, name);
     if ((mask & IN.isDir) !== 0) this.#onDirectory(path, mask, cookie);
@@ -119,15 +129,28 @@ export class KernelEvents {
   }
 
   #onTmpfileClosed(dir: RelPath, inode: string): void {
-    const path = this.#newNames.ofInode(dir, inode) ?? this.#searchInode(dir, inode);
+    const path = this.#newNames.ofInode(inode) ?? this.#searchInode(dir, inode);
     if (path === undefined) return;
     this.#newNames.drop(path);
     this.#tell(path, 'close');
   }
 
+  /** Looks at the newest names of the directory first. */
   #searchInode(dir: RelPath, inode: string): RelPath | undefined {
-    const [files = []] = listTree({ ...this.walk, enter: undefined }, dir);
-    return files.find((path) => lookAt(this.walk.root, path)?.facts.ino === inode);
+    const { root } = this.walk;
+    const newest = this.#newNames.waitingIn(dir);
+    const all = listDirectory({ ...this.walk, enter: undefined }, dir);
+    let found: RelPath | undefined;
+    function* looks(): Generator<void> {
+      for (const pieces of [newest, all])
+        for (const paths of pieces) {
+          found = paths.find((path) => lookAt(root, path)?.facts.ino === inode);
+          if (found !== undefined) return;
+          yield;
+        }
+    }
+    this.#inTime(looks());
+    return found;
   }
 
   #onDirectory(path: RelPath, mask: number, cookie: number): void {
@@ -143,15 +166,32 @@ export class KernelEvents {
     }
   }
 
-  /** The watches come along; those that nobody is interested in at the new place are given back. */
+  /** The watches move along. */
   #moveTo(dir: WatchedDir, path: RelPath): void {
     this.#tree.put(dir, path);
-    this.#unwatch(dir, (at) => !this.#options.interest.canHold(at.path ?? ''));
+    if (!this.#options.interest.canHold(path)) this.#inTime(this.#unwatched(dir));
   }
 
   #addTree(path: RelPath, how: ClosedHow): void {
-    for (const files of listTree(this.walk, path))
+    this.#inTime(this.#toldBelow(path, how));
+  }
+
+  *#toldBelow(path: RelPath, how: ClosedHow): Generator<void> {
+    for (const files of listTree(this.walk, path)) {
       for (const file of files) this.#options.onClosed(file, how, evidenceFrom(how));
+      yield;
+    }
+  }
+
+  *#unwatched(from: WatchedDir): Generator<void> {
+    for (const { watch } of below(from)) {
+      if (watch !== undefined) this.#remove(watch);
+      yield;
+    }
+  }
+
+  #inTime(steps: Iterable<void>): void {
+    if (!this.#allowance.spend(steps)) this.#options.onLost('displaced');
   }
 
   #tell(path: RelPath, how: ClosedHow): void {
@@ -169,13 +209,9 @@ export class KernelEvents {
     }
   }
 
-  /** With a step behind it: IN_DONT_FOLLOW is also for the links of /proc/self/fd (inotify(7)). */
+  /** With `/.` appended: IN_DONT_FOLLOW applies to the links of /proc/self/fd too (inotify(7)). */
   #add(at: string): number {
     return this.#options.reader.watch(`${at}/.`, DIRECTORY_MASK);
-  }
-
-  #unwatch(from: WatchedDir, which: (dir: WatchedDir) => boolean): void {
-    for (const dir of below(from)) if (dir.watch !== undefined && which(dir)) this.#remove(dir.watch);
   }
 
   #remove(watch: number): void {
@@ -184,19 +220,45 @@ export class KernelEvents {
   }
 }
 
-/** Files linked in and open at the same time; of more, the directory is searched. */
+/** CPU time that work may take: so much at once, and a share of the time that goes by. */
+class Allowance {
+  /** Below 0 after a step that took longer. */
+  #leftMs = MOST_TREE_MS;
+  #asOfMs = performance.now();
+
+  /** Takes the steps one by one while there is time. False if some may be left. */
+  spend(steps: Iterable<void>): boolean {
+    const nowMs = performance.now();
+    this.#leftMs = Math.min(MOST_TREE_MS, this.#leftMs + (nowMs - this.#asOfMs) * TREE_SHARE);
+    this.#asOfMs = nowMs;
+    if (this.#leftMs <= 0) return false;
+    const endMs = threadCpuMs() + this.#leftMs;
+    let isOver = false;
+    for (const _ of steps) {
+      isOver = threadCpuMs() > endMs;
+      if (isOver) break;
+    }
+    this.#leftMs = endMs - threadCpuMs();
+    return !isOver;
+  }
+}
+
+/** The limit of files that are linked in and open at the same time. Beyond it, the directory is searched. */
 const REMEMBERED_INODES = 4096;
 
 /**
- * Names that appeared and whose first close has not come. An ordinary new file is closed soon, and that event is the one
- * that counts; a link, and an O_TMPFILE file linked in, may have no other event than this.
+ * Names that appeared and were not closed yet. An ordinary new file is closed soon, and that event counts. A link, or
+ * an O_TMPFILE file that was linked in, may get no other event than this one.
  */
 class NewNames {
   readonly #root: WorkDir;
   readonly #waiting = new Set<RelPath>();
   readonly #open = new Set<RelPath>();
   readonly #inodes = new Map<string, RelPath>();
-  /** The close of a name that waits may have been dropped: then the walk tells it, as what may be a death's. */
+  /**
+   * The kernel may have dropped the close of a waiting name. Then the walk reports it, as possibly closed for a dying
+   * process.
+   */
   #isLost = false;
 
   constructor(root: WorkDir) {
@@ -217,15 +279,15 @@ class NewNames {
     this.#isLost = this.#waiting.size > 0;
   }
 
-  /** Closed, renamed or removed: nothing is left to find out about it. */
+  /** The file was closed, renamed or removed: nothing is left to find out about it. */
   drop(path: RelPath): void {
     this.#waiting.delete(path);
     this.#open.delete(path);
   }
 
   /**
-   * Looks at what waits. `links` get no other event: tell them. `finished` have bytes and no writer: their close is in
-   * the kernel's queue already, or will never come (O_TMPFILE). They go on waiting.
+   * Looks at the waiting names. `links` get no other event: report them. `finished` have bytes and no writer: their
+   * close is in the kernel's queue already, or will never come (O_TMPFILE). They keep waiting.
    */
   review(wants: (path: RelPath) => boolean): {
     readonly links: readonly RelPath[];
@@ -252,24 +314,27 @@ class NewNames {
     return { links, finished };
   }
 
-  /** True, once, for a name that still waits. */
+  /** True if the name was waiting; it waits no longer. */
   take(path: RelPath): boolean {
     return this.#waiting.delete(path) && !this.#isLost;
   }
 
-  /** Names that somebody holds open since they were made: a file that was closed, renamed or is gone is none. */
+  /** Files that have been open since they were created: not closed, not renamed, not gone. */
   unclosed(): readonly RelPath[] {
     for (const path of this.#open) if (lookAt(this.#root, path) === undefined) this.#open.delete(path);
     return [...this.#open];
   }
 
-  /** The name below `dir` of an O_TMPFILE file that was linked in while open. */
-  ofInode(dir: RelPath, inode: string): RelPath | undefined {
+  /** The name of an O_TMPFILE file that was linked in while it was open, if it still has it. */
+  ofInode(inode: string): RelPath | undefined {
     const known = this.#inodes.get(inode);
-    if (known !== undefined && this.#hasInode(known, inode)) return known;
+    return known !== undefined && lookAt(this.#root, known)?.facts.ino === inode ? known : undefined;
+  }
+
+  /** The waiting names of a directory and those below it, one by one. */
+  *waitingIn(dir: RelPath): Generator<readonly RelPath[]> {
     const prefix = dir === '' ? '' : `${dir}/`;
-    for (const path of this.#waiting) if (path.startsWith(prefix) && this.#hasInode(path, inode)) return path;
-    return undefined;
+    for (const path of this.#waiting) if (path.startsWith(prefix)) yield [path];
   }
 
   #remember(file: FoundFile): void {
@@ -277,13 +342,11 @@ class NewNames {
     const [oldest] = this.#inodes.keys();
     if (this.#inodes.size > REMEMBERED_INODES && oldest !== undefined) this.#inodes.delete(oldest);
   }
-
-  #hasInode(path: RelPath, inode: string): boolean {
-    return lookAt(this.#root, path)?.facts.ino === inode;
-  }
 }
 
-/** Without a lease (another user's file, some file systems) nobody can tell: then nobody counts as its writer. */
+/**
+ * Without a lease (another user's file, some file systems) nobody can know: then the file counts as having no writer.
+ */
 function isBeingWritten(root: WorkDir, path: RelPath): boolean {
   try {
     return writerOf(root, path) === 'writer';

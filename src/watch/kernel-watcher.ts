@@ -1,6 +1,6 @@
-// The watcher on inotify: joins the reader, the kernel's events, what is known of who died, and the passes. On a local
-// file system whose directories are all watched it is idle when the task is, but for a look at the task's processes now
-// and then.
+// The watcher on inotify: joins the reader, the kernel's events, the evidence about deaths, and the passes. On a local
+// file system whose directories are all watched it is idle while the task is, except for an occasional look at the
+// task's processes.
 import { errnoOf } from '../model/errors.ts';
 import type { Evidence } from '../model/file/evidence.ts';
 import type { ClosedEvent, ClosedHow } from '../model/file/file-state.ts';
@@ -16,10 +16,21 @@ import { openTestedReader } from './self-test.ts';
 import { forbidden, networkFiles, noEvents, Warnings } from './warnings.ts';
 import type { Watcher, WatcherOptions, WatchSystem } from './watching.ts';
 
-/** A new name, or half of a rename, is decided about after this long, or at once by drainNow(). */
+/** A new name, or half of a rename, is settled after this long, or at once by drainNow(). */
 const PENDING_MS = 5;
-/** What was read early, and nobody asks for, is told after this long, with all that comes meanwhile. */
+/**
+ * Closes that were read early, and that nobody asks for, are delivered after this long, with all that arrive meanwhile.
+ */
 const SOON_MS = 20;
+/** Closes that are delivered before other work of this process, other tasks' too, gets its turn: about 2 ms. */
+const TOLD_IN_A_TURN = 64;
+/** If very many wait, one part in this many is delivered in a turn, so that the queue cannot grow for ever. */
+const TURNS = 64;
+/**
+ * The limit of closes that wait for delivery. Beyond it the newest are dropped, as the kernel drops what does not fit,
+ * and the walk finds them.
+ */
+const MOST_WAITING = 32_768;
 
 /** Throws when inotify cannot be used here; an errno is in the error's `code`. */
 export async function openKernelWatcher(options: WatcherOptions, system: WatchSystem): Promise<Watcher> {
@@ -47,15 +58,16 @@ class KernelWatcher implements Watcher {
   readonly #kernel: KernelEvents;
   readonly #passes: Passes;
   readonly #lost = new Set<'overflow' | 'displaced'>();
-  /** How many wait for closes that are told at once. */
-  #hurries = 0;
-  /** Of the closes that the kernel dropped before the next walk. */
+  /** How many callers of {@link tellAtOnce} want closes at once. */
+  #atOnceCallers = 0;
+  /** The evidence for closes that the kernel dropped before the next walk. */
   #lostEvidence: Evidence = 'unknown';
   readonly #closing = new AbortController();
-  /** Only where scans are needed beside the events. */
+  /** Set only where scans are needed beside the events. */
   #lastSeen: LastSeen | undefined;
   #pendingTimer: NodeJS.Timeout | undefined;
   #lookTimer: NodeJS.Timeout | undefined;
+  #nextTurn: NodeJS.Immediate | undefined;
   #ended: Promise<void> | undefined;
 
   constructor(options: WatcherOptions, reader: Reader, network: string | undefined) {
@@ -68,18 +80,26 @@ class KernelWatcher implements Watcher {
     this.#network = network;
     this.#lookOn = network === undefined ? 'thread' : 'pool';
     this.#warnings = new Warnings(options.onWarning);
-    this.#events = new EventQueue((event) => {
-      if (this.#closing.signal.aborted) return;
-      // Before the receiver looks at the file: what changes from here on is new to the next scan.
-      const file = this.#lastSeen === undefined ? undefined : lookAt(root, event.path);
-      if (file !== undefined) this.#lastSeen?.note(event.path, file.facts);
-      options.onClosed(event);
+    this.#events = new EventQueue({
+      onClosed: (event) => {
+        if (this.#closing.signal.aborted) return;
+        // Before the receiver looks at the file: the next scan must see each later change as new.
+        const file = this.#lastSeen === undefined ? undefined : lookAt(root, event.path);
+        if (file !== undefined) this.#lastSeen?.note(event.path, file.facts);
+        options.onClosed(event);
+      },
+      onOverflow: () => {
+        if (!this.#closing.signal.aborted) options.onOverflow();
+      },
     });
     this.#kernel = new KernelEvents({
       root,
       interest,
       reader,
-      onClosed: (path, how, evidence) => this.#events.add(path, how, evidence),
+      onClosed: (path, how, evidence) => {
+        if (this.#events.size < MOST_WAITING) this.#events.add(path, how, evidence);
+        else this.#lost.add('overflow');
+      },
       onLost: (why) => void this.#lost.add(why),
       onUncovered: (dir, error) => this.#scanFor(dir, error),
     });
@@ -92,7 +112,7 @@ class KernelWatcher implements Watcher {
     witness?.whenDue(() => this.look());
     this.#reader.listen(this.#accept);
     this.#kernel.watchRoot();
-    for await (const _ of listTreeInTurns(this.#kernel.walk, this.#closing.signal)) this.#deliver();
+    for await (const _ of listTreeInTurns(this.#kernel.walk, this.#closing.signal)) this.#deliver(Infinity);
     if (this.#network !== undefined) {
       this.#warnings.say(networkFiles(root.path, this.#network, rescanMs));
       this.#scanFromNowOn();
@@ -111,28 +131,31 @@ class KernelWatcher implements Watcher {
 
   drainNow(): void {
     if (this.#closing.signal.aborted) return;
+    // To make room for what is read next.
+    this.#events.deliver(Infinity);
     this.#readAll();
     this.#kernel.resolvePending(this.#readAll);
-    this.#deliver();
+    this.#deliver(Infinity);
   }
 
-  /** Without a look at the task's processes for each push of a task that closes file after file. */
+  /** Takes no look at the task's processes: a task that closes file after file would cause one for each push. */
   catchUp(path: RelPath): void {
     if (this.#closing.signal.aborted) return;
     this.#readAll();
-    // A close of this file may be among those that the kernel dropped.
+    // The kernel may have dropped a close of this file.
     if (this.#lost.has('overflow')) this.#events.add(path, 'scan');
-    if (this.#events.holds(path)) return this.#deliver();
-    if (this.#events.isEmpty() && !this.#kernel.hasPending && this.#lost.size === 0) return;
+    const before = this.#events.upTo(path);
+    if (before > 0) return this.#deliver(Math.max(before, this.#inOneTurn()));
+    if (this.#events.size === 0 && !this.#kernel.hasPending && this.#lost.size === 0) return;
     this.#lookTimer ??= setTimeout(() => this.#deliver(), SOON_MS);
   }
 
   tellAtOnce(): () => void {
-    this.#hurries += 1;
+    this.#atOnceCallers += 1;
     this.#reader.readAtOnce(true);
     return () => {
-      this.#hurries -= 1;
-      if (this.#hurries === 0) this.#reader.readAtOnce(false);
+      this.#atOnceCallers -= 1;
+      if (this.#atOnceCallers === 0) this.#reader.readAtOnce(false);
     };
   }
 
@@ -159,13 +182,14 @@ class KernelWatcher implements Watcher {
     this.#closing.abort();
     clearTimeout(this.#pendingTimer);
     clearTimeout(this.#lookTimer);
+    clearImmediate(this.#nextTurn);
     await this.#passes.close();
     await this.#reader.close();
   }
 
   readonly #accept: OnBytes = (bytes, length) => {
     this.#kernel.accept(bytes, length);
-    // More waits, and at its end the kernel may say that it dropped some.
+    // More may be queued, and the last event may say that the kernel dropped some.
     if (mayBeMore(bytes, length)) this.#readAll();
     const nextLookMs = this.#events.isUnjudged() ? (this.#options.witness?.nextMs ?? 0) : 0;
     const pauseMs = nextLookMs - performance.now();
@@ -175,29 +199,45 @@ class KernelWatcher implements Watcher {
 
   readonly #readAll = (): void => this.#reader.drain(this.#kernel.accept);
 
-  /** After the closes were read, and before anybody acts on them. */
+  /** Call it after the closes were read, and before anybody acts on them. */
   #judge(): void {
     const evidence = this.#options.witness?.judge() ?? 'unknown';
-    // What a death closed before it was seen may still be queued: the next look does not see that death again.
+    // Closes that the kernel made for a dying process before we saw its death may still be queued. The next look does
+    // not see that death again.
     if (evidence === 'doubtful') this.#readAll();
     if (!this.#lost.has('overflow')) return this.#events.judge(evidence);
-    // The last close of a file may be one that was dropped: a death that was seen may have made that one.
+    // The last close of a file may have been dropped: it may be one that the kernel made for the process whose death
+    // was seen.
     if (evidence === 'doubtful') this.#lostEvidence = evidence;
     this.#events.judge(evidence === 'doubtful' ? evidence : 'unknown');
   }
 
-  #deliver(): void {
+  /** Delivers what waits: at most `most` now, the rest in further turns. */
+  #deliver(most = this.#inOneTurn()): void {
     clearTimeout(this.#lookTimer);
     this.#lookTimer = undefined;
     if (this.#events.isUnjudged() || this.#lost.has('overflow')) this.#judge();
-    this.#events.deliver();
+    if (this.#lost.size > 0) {
+      if (this.#lost.has('overflow')) this.#events.overflowed();
+      this.#lost.clear();
+      this.#passes.request('all');
+    }
+    this.#tell(most);
     if (this.#closing.signal.aborted) return;
     if (this.#kernel.hasPending) this.#pendingTimer ??= setTimeout(this.#resolvePending, PENDING_MS);
-    if (this.#lost.size === 0) return;
-    const overflow = this.#lost.has('overflow');
-    this.#lost.clear();
-    this.#passes.request('all');
-    if (overflow) this.#options.onOverflow();
+  }
+
+  #inOneTurn(): number {
+    return Math.max(TOLD_IN_A_TURN, Math.ceil(this.#events.size / TURNS));
+  }
+
+  #tell(most: number): void {
+    this.#events.deliver(most);
+    if (this.#events.size === 0 || this.#closing.signal.aborted) return;
+    this.#nextTurn ??= setImmediate(() => {
+      this.#nextTurn = undefined;
+      this.#tell(this.#inOneTurn());
+    });
   }
 
   readonly #resolvePending = (): void => {
@@ -206,7 +246,7 @@ class KernelWatcher implements Watcher {
     this.#deliver();
   };
 
-  /** This directory gives no events. */
+  /** This directory reports no events: scans must find its files. */
   #scanFor(dir: RelPath, error: unknown): void {
     if (errnoOf(error) === 'EACCES') return this.#warnings.say(forbidden(dir, error));
     this.#warnings.say(noEvents(dir, error, this.#options.rescanMs));
@@ -219,9 +259,9 @@ class KernelWatcher implements Watcher {
   }
 
   /**
-   * Tells all declared files as `scan`, or only those that {@link LastSeen} does not know in this state. Each directory
-   * gets its watch before it is read, so that what is made meanwhile causes an event; at the end the watches of
-   * directories that are gone are given back.
+   * Reports all declared files as `scan`, or only those whose state {@link LastSeen} does not know. Each directory gets
+   * its watch before it is read, so that what is made meanwhile causes an event. At the end, the watches of directories
+   * that are gone are removed.
    */
   async #rescan(kind: PassKind, signal: AbortSignal): Promise<void> {
     this.#kernel.beginPass();
@@ -240,7 +280,7 @@ class KernelWatcher implements Watcher {
   }
 
   async #tellNew(seen: LastSeen, signal: AbortSignal): Promise<void> {
-    // Looked at once more: its event may have been told since the pool looked, and then this is old news.
+    // A second check: an event may have reported this state since the pool looked.
     const isNewNow = ({ path, facts }: FoundFile): boolean => {
       if (!seen.isNew(path, facts)) return false;
       const now = lookAt(this.#options.root, path);
@@ -254,19 +294,36 @@ class KernelWatcher implements Watcher {
   }
 }
 
+interface EventQueueOptions {
+  readonly onClosed: (event: ClosedEvent) => void;
+  /** Closes were lost after those that were delivered. */
+  readonly onOverflow: () => void;
+}
+
+const OVERFLOW = Symbol('overflow');
+type Waiting = (Omit<ClosedEvent, 'evidence'> & { evidence?: Evidence | undefined }) | typeof OVERFLOW;
+
+/** Delivered events are removed from the array once there are this many. */
+const MOST_TOLD = 1024;
+
 /**
- * Events wait here in the kernel's order until all that was read has been understood. Only deliver() runs foreign code, so
- * that a drain from inside a callback goes on with the next event instead of overtaking it.
+ * Events wait here in the kernel's order until everything that was read is parsed, and until their turn comes. Only
+ * deliver() runs foreign code: a drain from inside a callback continues with the next event and overtakes none.
  */
 class EventQueue {
-  readonly #onClosed: (event: ClosedEvent) => void;
-  #waiting: (Omit<ClosedEvent, 'evidence'> & { evidence?: Evidence | undefined })[] = [];
+  readonly #options: EventQueueOptions;
+  #waiting: Waiting[] = [];
   #next = 0;
-  /** All before this one have their evidence. */
+  /** All events before this index have their evidence. */
   #unjudged = 0;
 
-  constructor(onClosed: (event: ClosedEvent) => void) {
-    this.#onClosed = onClosed;
+  constructor(options: EventQueueOptions) {
+    this.#options = options;
+  }
+
+  /** How many wait. */
+  get size(): number {
+    return this.#waiting.length - this.#next;
   }
 
   /** Without `evidence`, {@link judge} gives it later. */
@@ -274,39 +331,60 @@ class EventQueue {
     this.#waiting.push({ path, how, atMs: clockMs(), evidence });
   }
 
-  isEmpty(): boolean {
-    return this.#next === this.#waiting.length;
+  /** Some of the events that would follow are lost. */
+  overflowed(): void {
+    this.#waiting.push(OVERFLOW);
   }
 
-  /** True while an event of this file waits. */
-  holds(path: RelPath): boolean {
-    for (let at = this.#next; at < this.#waiting.length; at += 1)
-      if (this.#waiting[at]?.path === path) return true;
-    return false;
+  /** How many events wait up to and including the last one of this file; 0 if it has none. */
+  upTo(path: RelPath): number {
+    for (let at = this.#waiting.length - 1; at >= this.#next; at -= 1) {
+      const event = this.#waiting[at];
+      if (event !== undefined && event !== OVERFLOW && event.path === path) return at + 1 - this.#next;
+    }
+    return 0;
   }
 
   /** True while something waits that has no evidence yet. */
   isUnjudged(): boolean {
-    const waiting = this.#waiting;
-    while (this.#unjudged < waiting.length && waiting[this.#unjudged]?.evidence !== undefined)
-      this.#unjudged += 1;
-    return this.#unjudged < waiting.length;
+    this.#passJudged();
+    return this.#unjudged < this.#waiting.length;
   }
 
   /** Gives this evidence to all that have none yet. */
   judge(evidence: Evidence): void {
-    for (const event of this.#waiting.slice(this.#unjudged)) event.evidence ??= evidence;
+    for (let at = this.#unjudged; at < this.#waiting.length; at += 1) {
+      const event = this.#waiting[at];
+      if (event !== undefined && event !== OVERFLOW) event.evidence ??= evidence;
+    }
     this.#unjudged = this.#waiting.length;
   }
 
-  /** Hands out everything that waits. When the receiver throws, the rest goes with the next call. */
-  deliver(): void {
-    for (let event = this.#waiting[this.#next]; event !== undefined; event = this.#waiting[this.#next]) {
+  /**
+   * Delivers at most `most` of the waiting events that have their evidence. If the receiver throws, the next call
+   * delivers the rest.
+   */
+  deliver(most: number): void {
+    this.#passJudged();
+    for (let left = most; left > 0 && this.#next < this.#unjudged; left -= 1) {
+      const event = this.#waiting[this.#next];
       this.#next += 1;
-      this.#onClosed({ ...event, evidence: event.evidence ?? 'unknown' });
+      if (event === OVERFLOW) this.#options.onOverflow();
+      else if (event !== undefined)
+        this.#options.onClosed({ ...event, evidence: event.evidence ?? 'unknown' });
     }
-    this.#waiting = [];
+    if (this.#next < this.#waiting.length && this.#next < MOST_TOLD) return;
+    this.#waiting.splice(0, this.#next);
+    this.#unjudged -= this.#next;
     this.#next = 0;
-    this.#unjudged = 0;
   }
+
+  #passJudged(): void {
+    const waiting = this.#waiting;
+    while (this.#unjudged < waiting.length && !needsEvidence(waiting[this.#unjudged])) this.#unjudged += 1;
+  }
+}
+
+function needsEvidence(event: Waiting | undefined): boolean {
+  return event !== undefined && event !== OVERFLOW && event.evidence === undefined;
 }

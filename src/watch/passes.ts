@@ -1,10 +1,11 @@
-// Walks over the whole tree, one at a time: after lost events, and again and again where events are not enough; and what
-// they remember. A request that comes while a walk is under way makes one more, because the walk may have been past.
+// Walks over the whole tree, one at a time: after lost events, and repeatedly where events are not enough; and what
+// they remember. A request during a walk causes one more walk, because the walk may already have passed the place in
+// question.
 import { setTimeout } from 'node:timers/promises';
 import type { Fingerprint } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
 
-/** `all`: tell every file. `new`: tell those that are not as they were last seen. */
+/** `all`: report every file. `new`: report the files whose state differs from the one that was last seen. */
 export type PassKind = 'all' | 'new';
 
 export class Passes {
@@ -32,7 +33,7 @@ export class Passes {
     this.#repeating ??= this.#repeatForever(everyMs);
   }
 
-  /** Stops what runs, and waits until it has. */
+  /** Stops the walk that is running, and waits until it has ended. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#running;
@@ -41,7 +42,7 @@ export class Passes {
 
   #start(kind: PassKind): Promise<void> {
     if (!this.#closing.signal.aborted) this.#requested.add(kind);
-    // Not at once: what runs may ask for the next one before its first pause.
+    // Not at once: the walk may request the next one before its first pause.
     this.#running ??= Promise.resolve().then(() => this.#runAll());
     return this.#running;
   }
@@ -76,14 +77,14 @@ async function unlessClosed(work: Promise<void>, signal: AbortSignal): Promise<v
 }
 
 /**
- * What was last seen of each file, so that a walk tells only what is new. Kept only where walks are made again and again;
- * with inotify on a local file system there is nothing to remember.
+ * The last state that was seen of each file, so that a walk reports only new states. Kept only where walks are
+ * repeated; with inotify on a local file system there is nothing to remember.
  */
 export class LastSeen {
   readonly #states = new Map<RelPath, string>();
   readonly #there = new Set<RelPath>();
 
-  /** True unless this is the state that was noted last. */
+  /** False if this state was noted last. */
   isNew(path: RelPath, facts: Fingerprint): boolean {
     this.#there.add(path);
     return this.#states.get(path) !== stateOf(facts);
@@ -94,7 +95,7 @@ export class LastSeen {
     this.#states.set(path, stateOf(facts));
   }
 
-  /** At the end of a walk: forgets the files that nobody asked about or noted since the last one. */
+  /** At the end of a walk: forgets the files that nobody looked up or noted since the end of the previous walk. */
   forgetGone(): void {
     for (const path of this.#states.keys()) if (!this.#there.has(path)) this.#states.delete(path);
     this.#there.clear();

@@ -1,5 +1,5 @@
-// The watcher where inotify does not work: @parcel/watcher says that something changed, quiet time stands for the
-// close, and scans find what neither told. It is late, never wrong: the snapshot still proves each file.
+// The watcher where inotify does not work. @parcel/watcher reports changes, a quiet time stands for the close, and
+// scans find what neither reported. It may be late, never wrong: the snapshot still proves each file.
 import fs from 'node:fs';
 import path from 'node:path';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
@@ -12,9 +12,9 @@ import { findAll, findInTurns, type FoundFile, listTree, lookAt, type Walk } fro
 import { forbidden, noInotify, Warnings, scansAlone } from './warnings.ts';
 import type { Subscribe, Watcher, WatcherOptions } from './watching.ts';
 
-/** How long a file must not change before it counts as closed. */
+/** A file counts as closed if it did not change for this long. */
 const QUIET_MS = 1000;
-/** Looks at a waiting file so often within that time. */
+/** How often a waiting file is looked at within that time. */
 const LOOKS = 4;
 
 export const parcelSubscribe: Subscribe = async (dir, onChange) => {
@@ -24,7 +24,7 @@ export const parcelSubscribe: Subscribe = async (dir, onChange) => {
   return { unsubscribe: () => parcel.unsubscribe(dir, onChange, options) };
 };
 
-/** `reason` is why inotify is not used. One warning says what takes its place. */
+/** `reason`: why inotify is not used. One warning says what replaces it. */
 export async function openPortable(
   options: WatcherOptions,
   reason: unknown,
@@ -83,8 +83,9 @@ export async function openPortable(
 }
 
 /**
- * A text where nothing tells of changes, and scans alone find them: what the warning adds. Why inotify failed is what the
- * user can mend. A failure to subscribe follows from it, unless the package is not there: it is optional.
+ * Resolves to a text if nothing reports changes and scans alone find them: the warning adds it. The warning's reason is
+ * why inotify failed, which the user can fix; a failure to subscribe follows from it, unless the optional package is
+ * missing.
  */
 async function subscribed(
   { root }: Walk,
@@ -92,12 +93,12 @@ async function subscribed(
   subscribe: Subscribe,
   onChanged: (error: Error | null, changed: readonly RelPath[]) => void,
 ): Promise<Awaited<ReturnType<Subscribe>> | string> {
-  // It needs an inotify instance of its own, and without one it never answers.
+  // @parcel/watcher needs an inotify instance of its own. Without one it never answers.
   if (errnoOf(reason) === 'EMFILE') return '';
   const real = fs.realpathSync(root.path);
   try {
     return await subscribe(real, (error, events) => {
-      // Null at an error, whatever the types say.
+      // Null after an error, whatever the types say.
       const changed = (events ?? []).filter((event) => event.type !== 'delete');
       onChanged(
         error,
@@ -109,7 +110,7 @@ async function subscribed(
   }
 }
 
-/** A directory that was renamed into place is one event for all that is in it. */
+/** A directory that was renamed into place causes one event for all the files in it. */
 function watchAll(walk: Walk, quiet: QuietFiles, changed: RelPath): void {
   if (lookAt(walk.root, changed) === undefined) {
     for (const files of listTree(walk, changed)) for (const file of files) quiet.watch(file);
@@ -121,20 +122,20 @@ interface Waiting {
   readonly sinceMs: number;
 }
 
-/** A file counts as closed when it has not changed for a while. A timer runs only while one is waiting. */
+/** A file counts as closed if it did not change for a while. A timer runs only while a file waits. */
 class QuietFiles {
   readonly #look: (path: RelPath) => FoundFile | undefined;
   readonly #onQuiet: (file: FoundFile) => void;
   readonly #waiting = new Map<RelPath, Waiting>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** `onQuiet` is called once for each change that was followed by a quiet time without one. */
+  /** `onQuiet` is called once after each change, when the quiet time has passed without another one. */
   constructor(look: (path: RelPath) => FoundFile | undefined, onQuiet: (file: FoundFile) => void) {
     this.#look = look;
     this.#onQuiet = onQuiet;
   }
 
-  /** Something happened to this file: wait until nothing does. */
+  /** This file changed: wait until it is quiet. */
   watch(path: RelPath): void {
     if (this.#waiting.has(path)) return;
     const file = this.#look(path);

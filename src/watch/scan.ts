@@ -1,5 +1,5 @@
-// The walk over the work directory, for what no event has told. Each of its steps is beneath the work directory, and
-// a directory that vanishes under it is no error: whoever removed or moved it has caused an event.
+// The walk over the work directory, which finds files that no event reported. Each step stays beneath the work
+// directory. A directory that vanishes during the walk is no error: its removal or move has caused an event.
 import fs from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { errnoOf } from '../model/errors.ts';
@@ -21,47 +21,54 @@ export interface Walk {
   readonly root: WorkDir;
   readonly interest: Interest;
   /**
-   * Called before a directory is read, with an absolute path that leads to it: the moment for its watch. False: it
-   * is not to be read.
+   * Called just before a directory is read, with an absolute path that leads to it, so that its watch can be added.
+   * False: do not read the directory.
    */
   readonly enter?: (dir: RelPath, at: string) => boolean;
   /** A directory could not be read; nothing below it was looked at. */
   readonly onUnreadable: (dir: RelPath, error: unknown) => void;
 }
 
-/** Entries between two pauses: a few ms, so that events are read long before the kernel's queue is full. */
-const ENTRIES_PER_TURN = 256;
+/** Entries between two pauses, about 1 ms: other tasks wait meanwhile. */
+const ENTRIES_PER_TURN = 64;
 
-/** The declared files and links below `from`, one array for each directory. Without a pause. */
+/** The declared files and links below `from`, in pieces of one directory each. Without pauses. */
 export function* listTree(walk: Walk, from: RelPath = ''): Generator<readonly RelPath[]> {
   const waiting = [from];
-  for (let dir = waiting.pop(); dir !== undefined; dir = waiting.pop()) {
-    if (!walk.interest.canHold(dir)) continue;
+  for (let dir = waiting.pop(); dir !== undefined; dir = waiting.pop())
+    if (walk.interest.canHold(dir)) yield* listDirectory(walk, dir, (below) => waiting.push(below));
+}
+
+/** The declared files and links of one directory. `onDirectory` gets its subdirectories. */
+export function* listDirectory(
+  walk: Walk,
+  dir: RelPath,
+  onDirectory: (below: RelPath) => void = () => undefined,
+): Generator<readonly RelPath[]> {
+  const entries = entriesOf(walk, dir);
+  for (let at = 0; at === 0 || at < entries.length; at += ENTRIES_PER_TURN) {
     const files: RelPath[] = [];
-    for (const entry of entriesOf(walk, dir)) {
+    for (const entry of entries.slice(at, at + ENTRIES_PER_TURN)) {
       const path = joinPath(dir, entry.name);
-      if (entry.isDirectory()) waiting.push(path);
+      if (entry.isDirectory()) onDirectory(path);
       else if ((entry.isFile() || entry.isSymbolicLink()) && walk.interest.wants(path)) files.push(path);
     }
     yield files;
   }
 }
 
-/** The same in pieces, with a pause after each in which events are read and other work goes on. */
+/** As {@link listTree}, with pauses in which events are read and other work runs. */
 export async function* listTreeInTurns(walk: Walk, signal: AbortSignal): AsyncGenerator<readonly RelPath[]> {
   let left = ENTRIES_PER_TURN;
   for (const files of listTree(walk)) {
-    left -= 1;
-    for (let at = 0; at === 0 || at < files.length; at += ENTRIES_PER_TURN) {
-      const piece = files.slice(at, at + ENTRIES_PER_TURN);
-      if (piece.length > 0) yield piece;
-      left -= piece.length;
-      if (left > 0) continue;
-      left = ENTRIES_PER_TURN;
-      // oxlint-disable-next-line no-await-in-loop -- the pause
-      await setImmediate();
-      signal.throwIfAborted();
-    }
+    if (files.length > 0) yield files;
+    // Opening a directory takes as long as looking at a file.
+    left -= files.length + 1;
+    if (left > 0) continue;
+    left = ENTRIES_PER_TURN;
+    // oxlint-disable-next-line no-await-in-loop -- the pause
+    await setImmediate();
+    signal.throwIfAborted();
   }
 }
 
@@ -97,7 +104,7 @@ export async function findAll(walk: Walk, lookOn: LookOn, signal?: AbortSignal):
   return found;
 }
 
-/** All of one piece stand in one directory: it is held while they are looked at. */
+/** All files of a piece are in one directory, which stays open while they are looked at. */
 async function lookAtPiece(
   walk: Walk,
   paths: readonly RelPath[],
@@ -129,7 +136,10 @@ async function lookAtPiece(
   }
 }
 
-/** A directory may be listed and not entered: then nothing in it can be seen, as if it could not be listed. */
+/**
+ * A directory may be readable but not searchable (no `x`): then nothing in it can be seen, as if it could not be
+ * listed.
+ */
 function outOfReach(walk: Walk, path: RelPath, error: unknown): undefined {
   if (errnoOf(error) === 'EACCES') walk.onUnreadable(directoryOf(path), error);
   else if (!hasVanished(error)) throw error;
@@ -170,7 +180,7 @@ function entriesOf(walk: Walk, dir: RelPath): readonly Entry[] {
   }
 }
 
-/** Undefined when it is gone, no directory any more, or out of reach. */
+/** Undefined if the directory is gone, no longer a directory, or out of reach. */
 function hold(walk: Walk, dir: RelPath): HeldDirectory | undefined {
   try {
     return holdDirectory(walk.root, dir);
@@ -180,7 +190,7 @@ function hold(walk: Walk, dir: RelPath): HeldDirectory | undefined {
   }
 }
 
-/** Names as strings first, which is twice as fast; as bytes where one of them is not UTF-8. */
+/** Reads names as strings first, which is twice as fast; as bytes if one of them is not UTF-8. */
 function readEntries(path: string): readonly Entry[] {
   const entries = fs.readdirSync(path, { withFileTypes: true });
   if (!entries.some((entry) => entry.name.includes('\uFFFD'))) return entries;

@@ -1,5 +1,5 @@
-// Proves that a reader works before anything relies on it: a file is closed in a directory of our own, and its event
-// must come by way of the event loop. Leaves neither file nor watch behind.
+// Proves that a reader works before anything relies on it: closes a file in a directory of our own, whose event must
+// arrive through the event loop. Leaves neither file nor watch behind.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -7,16 +7,17 @@ import { setImmediate, setTimeout } from 'node:timers/promises';
 import { errnoOf } from '../model/errors.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
 import { makePrivateDir } from '../native/private-dir.ts';
+import { removeTree } from '../native/remove-tree.ts';
 import { parseEvents } from './event-bytes.ts';
 import { IN, type Reader } from './inotify.ts';
 import type { SpareInstance } from './spare-instance.ts';
 import type { WatchSystem } from './watching.ts';
 
-/** A working reader answers within 1 ms; this long only where the machine stands still. */
+/** A working reader answers within 1 ms. It takes this long only if the machine stalls. */
 const ANSWER_WITHIN_MS = 2000;
 const PROBE = 'closed';
 
-/** The first reader of this system that passes the test; of an instance that is shared, if no other one is left. */
+/** The first reader of this system that passes the test. If no inotify instance is left, it borrows a shared one. */
 export async function openTestedReader(
   { readers, calls }: WatchSystem,
   root: string,
@@ -48,7 +49,7 @@ function openOrBorrow(open: () => Reader, spare: SpareInstance | undefined): Rea
   }
 }
 
-/** Undefined, and closed, when no event came. */
+/** Undefined, with the reader closed, if no event arrived. */
 async function testReader(reader: Reader, root: string): Promise<Reader | undefined> {
   let passed = false;
   try {
@@ -75,13 +76,13 @@ async function hearsClose(reader: Reader, probe: string): Promise<boolean> {
     return inTime;
   } finally {
     reader.listen(() => undefined);
-    fs.rmSync(probe, { recursive: true, force: true });
+    await removeTree(probe);
   }
 }
 
 /**
- * On the file system that is to be watched if we may write there, and there is room: not all of them report closes. Holds
- * the file that is closed.
+ * On the watched file system if we may write there and it has room, because not all file systems report closes. Creates
+ * the file that the test closes.
  */
 function makeProbeDirectory(root: string): string {
   try {
@@ -102,7 +103,9 @@ function withFile(probe: string): string {
   }
 }
 
-/** When the loop was blocked beyond the bound, the timer comes first: what is ready may still answer. */
+/**
+ * If the loop was blocked for longer than the limit, the timer fires first: an event that is ready may still arrive.
+ */
 async function isTrueInTime(heard: Promise<true>): Promise<boolean> {
   const cancel = new AbortController();
   const late = async (): Promise<false> => {

@@ -1,6 +1,6 @@
-// One inotify instance for all runs of this process that get none of their own: a user may have so many (inotify(7),
-// `max_user_instances`, often 128), and a large machine runs more tasks than that. A run with an instance of its own is
-// left alone by the events of others; those that share this one also share its queue, and what overflows it.
+// One inotify instance for all runs of this process that get none of their own. A user has a limited number
+// (inotify(7), `max_user_instances`, often 128), and a large machine runs more tasks than that. A run with an instance
+// of its own sees no events of others; runs that share this one also share its queue and its overflows.
 import { newDeferred } from '../model/waiting.ts';
 import { mayBeMore, splitEvents } from './event-bytes.ts';
 import { IN, type OnBytes, type Reader } from './inotify.ts';
@@ -8,15 +8,15 @@ import { IN, type OnBytes, type Reader } from './inotify.ts';
 export class SpareInstance {
   #reader: Reader | undefined;
   readonly #borrowers = new Set<Borrowed>();
-  /** Who watches what: two runs that watch one directory have one watch (inotify_add_watch(2)). */
+  /** The runs of each watch: two runs that watch one directory share one watch (inotify_add_watch(2)). */
   readonly #watchers = new Map<number, Set<Borrowed>>();
   #isFlushDue = false;
-  /** Until the first who came has left. */
+  /** Resolves when the first run that entered has left. */
   #first: Promise<void> | undefined;
 
   /**
-   * Before one opens an instance of its own; to be left afterwards. The others wait for the first to come: it keeps one
-   * here, and they might have taken the last.
+   * Call it before a run opens an instance of its own, and leave() afterwards. The other runs wait for the first one,
+   * which puts a spare instance here: otherwise they might have taken the last one.
    */
   async enter(): Promise<{ leave(): void }> {
     const first = this.#first;
@@ -26,13 +26,13 @@ export class SpareInstance {
     return { leave: () => here.resolve() };
   }
 
-  /** Keeps one ready, as long as there are some. `open` is known to work on this machine. */
+  /** Keeps one spare instance ready, if there is one left. `open` is known to work on this machine. */
   keep(open: () => Reader): void {
     if (this.#reader !== undefined) return;
     try {
       this.#reader = open();
     } catch {
-      return; // there is none left for anybody
+      return; // no instance is left
     }
     this.#reader.listen((bytes, length) => {
       this.#sort(bytes, length);
@@ -41,7 +41,7 @@ export class SpareInstance {
     });
   }
 
-  /** Undefined if there is none. */
+  /** Undefined if there is no spare instance. */
   borrow(): Reader | undefined {
     const reader = this.#reader;
     if (reader === undefined) return undefined;
@@ -68,7 +68,7 @@ export class SpareInstance {
     });
   };
 
-  /** What one has read for others; each of them reads itself if it cannot wait. */
+  /** Hands over events that one run has read for others. A run that cannot wait reads them itself. */
   #flushSoon(): void {
     if (this.#isFlushDue || ![...this.#borrowers].some(({ isWaiting }) => isWaiting)) return;
     this.#isFlushDue = true;
@@ -84,17 +84,17 @@ export class SpareInstance {
 interface BorrowedOptions {
   readonly reader: Reader;
   readonly watchers: Map<number, Set<Borrowed>>;
-  /** Gives each what the kernel has for it now. */
+  /** Hands each run the events that the kernel has for it now. */
   readonly read: () => void;
   readonly hurry: () => void;
   readonly close: () => void;
 }
 
-/** What one run sees of it: its own events, in the kernel's order. */
+/** What one run sees of the shared instance: its own events, in the kernel's order. */
 class Borrowed implements Reader {
   readonly mode: Reader['mode'];
   readonly #options: BorrowedOptions;
-  /** Read from the kernel, and not heard yet. */
+  /** Events that were read from the kernel and not delivered yet. */
   #waiting: Buffer[] = [];
   #onBytes: OnBytes = () => undefined;
   isHurried = false;
@@ -142,7 +142,7 @@ class Borrowed implements Reader {
     return Promise.resolve();
   }
 
-  /** The bytes are the reader's, and change. */
+  /** Copies: the bytes are in the reader's buffer, which changes. */
   add(event: Buffer): void {
     this.#waiting.push(Buffer.copyBytesFrom(event));
   }

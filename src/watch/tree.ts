@@ -1,51 +1,60 @@
-// Which watch stands for which directory. A watch follows its inode, so a rename changes the path of the
-// directory and of all below it; the numbers stay. Bookkeeping only: no system call is made here.
+// Maps watches to directories. A watch follows its inode: a rename changes the path of a directory and of everything
+// below it, and the watch numbers stay. Paths are put together from names when they are needed, so a rename costs the
+// same however much is below. This is bookkeeping only: no system call is made here.
 import { joinPath, type RelPath } from '../model/path.ts';
 
 export interface WatchedDir {
-  /** undefined: it could not be watched, and is only a step on the way to others. */
+  /** undefined: the directory could not be watched; it is here only because it has children. */
   readonly watch: number | undefined;
-  /** undefined while loose: moved away, and nothing has said yet where to. */
-  path: RelPath | undefined;
+  /** undefined for the root, and while loose: the directory was moved away, and no event has said where to. */
   parent: WatchedDir | undefined;
   name: string;
   readonly children: Map<string, WatchedDir>;
-  /** The last walk over the whole tree that found it. */
+  /** The number of the last walk over the whole tree that found it. */
   pass: number;
 }
 
 export class WatchTree {
   readonly #byWatch = new Map<number, WatchedDir>();
-  #root: WatchedDir = newDir(undefined, '');
+  #root: WatchedDir = newDir(undefined);
   #pass = 0;
-  /** Directories whose path another one took although no event has said that they are gone. */
+  /** Directories whose path another directory took over, though no event has said that they are gone. */
   readonly displaced = new Set<WatchedDir>();
 
-  get(watch: number): WatchedDir | undefined {
-    return this.#byWatch.get(watch);
+  /** Where the directory with this watch is; undefined if nobody knows. */
+  pathOf(watch: number): RelPath | undefined {
+    const dir = this.#byWatch.get(watch);
+    return dir === undefined ? undefined : this.#pathOf(dir);
+  }
+
+  /** False once the directory, or one above it, was taken out of the tree. */
+  holds(dir: WatchedDir): boolean {
+    return topOf(dir) === this.#root;
   }
 
   get size(): number {
     return this.#byWatch.size;
   }
 
-  /** Before a walk over the whole tree; what the walk does not find is {@link stale} then. */
+  /**
+   * Call it before a walk over the whole tree. Directories that the walk does not find are {@link stale} afterwards.
+   */
   beginPass(): void {
     this.#pass += 1;
   }
 
-  /** The kernel said that the directory at `path` has this watch: whatever was believed before is corrected. */
+  /** The kernel said that the directory at `path` has this watch: corrects what the tree said before. */
   place(watch: number, path: RelPath): void {
     let dir = this.#byWatch.get(watch);
     if (dir === undefined) {
-      dir = newDir(watch, undefined);
+      dir = newDir(watch);
       this.#byWatch.set(watch, dir);
     }
     dir.pass = this.#pass;
-    if (dir.path !== path) this.put(dir, path);
+    if (this.#pathOf(dir) !== path) this.put(dir, path);
   }
 
-  /** Takes the directory and all below it off the tree; its events mean nothing until it is put somewhere. */
+  /** Takes the directory and all below it out of the tree. Their events are ignored until it is put somewhere. */
   take(path: RelPath): WatchedDir | undefined {
     const dir = this.#find(path);
     if (dir !== undefined) detach(dir);
@@ -56,12 +65,11 @@ export class WatchTree {
     if (path === '') {
       detach(dir);
       this.#root = dir;
-      setPath(dir, '');
       return;
     }
     const cut = path.lastIndexOf('/');
     const parent = this.#step(cut < 0 ? '' : path.slice(0, cut));
-    // A directory that is mounted once more below itself: it keeps the path that it has.
+    // The directory is mounted a second time, below itself: it keeps its path.
     if (isAbove(dir, parent)) return;
     detach(dir);
     const name = path.slice(cut + 1);
@@ -71,10 +79,9 @@ export class WatchTree {
     dir.name = name;
     parent.children.set(name, dir);
     this.displaced.delete(dir);
-    setPath(dir, path);
   }
 
-  /** IN_IGNORED: the watch is no more. */
+  /** IN_IGNORED: the kernel has removed the watch. */
   forget(watch: number): void {
     const dir = this.#byWatch.get(watch);
     if (dir === undefined) return;
@@ -86,6 +93,12 @@ export class WatchTree {
   /** The watches that the last pass did not find. */
   stale(): number[] {
     return [...this.#byWatch].filter(([, dir]) => dir.pass < this.#pass).map(([watch]) => watch);
+  }
+
+  #pathOf(dir: WatchedDir): RelPath | undefined {
+    if (dir === this.#root) return '';
+    const above = dir.parent === undefined ? undefined : this.#pathOf(dir.parent);
+    return above === undefined ? undefined : joinPath(above, dir.name);
   }
 
   #displace(other: WatchedDir, dir: WatchedDir): void {
@@ -113,7 +126,7 @@ export class WatchTree {
     for (const name of path.split('/')) {
       let next = dir.children.get(name);
       if (next === undefined) {
-        next = newDir(undefined, joinPath(dir.path ?? '', name));
+        next = newDir(undefined);
         next.parent = dir;
         next.name = name;
         dir.children.set(name, next);
@@ -129,8 +142,14 @@ export function below(dir: WatchedDir): readonly WatchedDir[] {
   return [dir, ...[...dir.children.values()].flatMap(below)];
 }
 
-function newDir(watch: number | undefined, path: RelPath | undefined): WatchedDir {
-  return { watch, path, parent: undefined, name: '', children: new Map(), pass: 0 };
+function newDir(watch: number | undefined): WatchedDir {
+  return { watch, parent: undefined, name: '', children: new Map(), pass: 0 };
+}
+
+function topOf(dir: WatchedDir): WatchedDir {
+  let at = dir;
+  while (at.parent !== undefined) at = at.parent;
+  return at;
 }
 
 function isAbove(dir: WatchedDir, lower: WatchedDir): boolean {
@@ -141,12 +160,4 @@ function isAbove(dir: WatchedDir, lower: WatchedDir): boolean {
 function detach(dir: WatchedDir): void {
   if (dir.parent?.children.get(dir.name) === dir) dir.parent.children.delete(dir.name);
   dir.parent = undefined;
-  if (dir.path !== undefined) setPath(dir, undefined);
-}
-
-function setPath(dir: WatchedDir, path: RelPath | undefined): void {
-  dir.path = path;
-  for (const child of dir.children.values()) {
-    setPath(child, path === undefined ? undefined : joinPath(path, child.name));
-  }
 }

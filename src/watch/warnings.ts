@@ -1,5 +1,5 @@
-// What the user is told when files may be found late, and what to do about it. Each kind is said once: what
-// holds for one directory holds for many.
+// Warnings for the user that files may be found late, and what to do about it. Each kind is given once: what is true of
+// one directory is true of many.
 import { errnoOf, reasonOf } from '../model/errors.ts';
 import { showPath, type RelPath } from '../model/path.ts';
 import { formatMs } from '../model/units.ts';
@@ -13,7 +13,7 @@ interface Warning {
 const NOTHING_IS_LOST = 'nothing is lost: capture scans at each flush and at the end of the task';
 
 /**
- * Says the first of each kind, and not at once: a warning may arise in the middle of the kernel's events,
+ * Gives the first warning of each kind, and not at once: a warning may arise while the kernel's events are processed,
  * where no foreign code may run.
  */
 export class Warnings {
@@ -31,7 +31,7 @@ export class Warnings {
   }
 }
 
-/** inotify cannot be used at all, the portable watcher can. */
+/** inotify cannot be used at all, but the portable watcher can. */
 export function noInotify(root: string, reason: unknown, rescanMs: number): Warning {
   return {
     kind: 'no-inotify',
@@ -42,7 +42,7 @@ export function noInotify(root: string, reason: unknown, rescanMs: number): Warn
   };
 }
 
-/** Neither can be used; `more` follows the reason. */
+/** Neither watcher can be used; `more` follows the reason. */
 export function scansAlone(more: string): typeof noInotify {
   return (root, reason, rescanMs) => ({
     kind: 'scans-alone',
@@ -51,7 +51,7 @@ export function scansAlone(more: string): typeof noInotify {
   });
 }
 
-/** One directory, and perhaps more, gives no events. */
+/** One directory, and perhaps more, reports no events. */
 export function noEvents(dir: RelPath, reason: unknown, rescanMs: number): Warning {
   return {
     kind: 'uncovered',
@@ -81,7 +81,7 @@ export function networkFiles(root: string, type: string, rescanMs: number): Warn
   };
 }
 
-/** What gives more of what inotify has run out of. */
+/** How to raise the inotify limit that was reached. */
 export function limitHint(reason: unknown): string | undefined {
   switch (errnoOf(reason)) {
     case 'EMFILE':

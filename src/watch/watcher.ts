@@ -1,6 +1,6 @@
-// Read this first. The watcher tells which declared files were closed: by inotify where it works, with scans beside it
-// where events are not enough, and without it where there is none. It never reads a file and never decides whether one
-// is whole: the snapshot does.
+// Read this first. The watcher reports which declared files were closed: by inotify where it works, with scans beside
+// it where events are not enough, and by other means where inotify is not available. It never reads a file and never
+// decides whether a file is whole: the snapshot does.
 import { fileSystemType } from '../native/network-files.ts';
 import { libcInotify, openEpollReader, openPollReader } from './inotify.ts';
 import { openKernelWatcher } from './kernel-watcher.ts';
@@ -15,9 +15,9 @@ export const thisSystem: WatchSystem = {
 };
 
 /**
- * Resolves when every directory that can hold a declared file is watched. Files that are there already are
- * not told: {@link Watcher.scan} has them. What is closed meanwhile may be told before this resolves. The
- * process must have a SIGIO handler (see writerState).
+ * Resolves when every directory that can hold a declared file is watched. Files that exist already are not reported:
+ * {@link Watcher.scan} finds them. Files that are closed meanwhile may be reported before this resolves. The process
+ * must have a SIGIO handler (see writerState).
  */
 export async function openWatcher(
   options: WatcherOptions,

@@ -1,4 +1,4 @@
-// What a watcher is, whichever way it finds out: the words that inotify's and the portable one share.
+// The interface of a watcher: the types that the inotify watcher and the portable one share.
 import type { AsyncSubscription, SubscribeCallback } from '@parcel/watcher';
 import type { ClosedEvent, Interest } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
@@ -12,16 +12,16 @@ export interface WatcherOptions {
   /** The work directory: an open descriptor and its absolute path. Both stay the caller's. */
   readonly root: WorkDir;
   readonly interest: Interest;
-  /** Called in the kernel's order, never while another call is under way, except out of its own drainNow(). */
+  /** Called in the kernel's order. Calls never overlap, except when the callback itself calls drainNow(). */
   readonly onClosed: (event: ClosedEvent) => void;
-  /** The kernel dropped events; a walk over the whole tree, which tells every file, has been started. */
+  /** The kernel dropped events. A walk over the whole tree, which reports every file, has started. */
   readonly onOverflow: () => void;
   readonly onWarning: (message: string, hint: string) => void;
   /** Time between two scans, where scans are needed. */
   readonly rescanMs: number;
-  /** For where this watcher gets no inotify instance of its own; one of several in a process. */
+  /** Used if this watcher gets no inotify instance of its own, where a process has several watchers. */
   readonly spare?: SpareInstance | undefined;
-  /** Says who closed a file; undefined: nobody can. It stays the caller's. */
+  /** Says which process closed a file; undefined: nobody can. The caller keeps it and closes it. */
   readonly witness?: Pick<Witness, 'judge' | 'nextMs' | 'whenDue'> | undefined;
 }
 
@@ -31,39 +31,42 @@ export interface Watcher {
   /** Why the mode is not `inotify`. */
   readonly fallback: string | undefined;
   /**
-   * Tells, before it returns, every close that the kernel knows at this moment, in order. Where there is no
-   * inotify it can tell nothing: use {@link scan}.
+   * Reports, before it returns and in order, every close that the kernel knows at this moment. Without inotify it can
+   * report nothing: use {@link scan}.
    */
   drainNow(): void;
-  /** Tells, before it returns, every close of this file that the kernel knows at this moment; others soon. */
+  /**
+   * Reports, before it returns, every close of this file that the kernel knows at this moment; other closes follow
+   * soon.
+   */
   catchUp(path: RelPath): void;
   /**
-   * Until the function that it returns is called, closes are told one by one, as they come: a file that is written without
-   * a pause is at rest only for a moment after each.
+   * Closes are reported one by one, as they arrive, until the returned function is called: a file that is written
+   * without a pause is at rest only for a moment after each close.
    */
   tellAtOnce(): () => void;
-  /** Takes a look at the task's processes, so that a death until now is told from one later. */
+  /** Looks at the task's processes, so that a death up to now can be told from a later one. */
   look(): void;
-  /** Declared files that appeared and that nobody has closed yet; none where there is no inotify. */
+  /** Declared files that appeared and that nobody has closed yet; empty where inotify is not used. */
   unclosed(): readonly RelPath[];
-  /** True while closes may have given no event: then only {@link scan} is sure to find what is closed by now. */
+  /** True while some closes may cause no event: then only {@link scan} is sure to find what was closed by now. */
   missesCloses(): boolean;
   /**
-   * Every declared file that is there, whether told or not, in pieces: there may be very many. Throws when
-   * `signal` aborts. `onUnreadable` is told each directory that could not be read.
+   * Every declared file that exists, reported or not, in pieces because there may be very many. Throws when `signal`
+   * aborts. `onUnreadable` gets each directory that could not be read.
    */
   scan(signal?: AbortSignal, onUnreadable?: Walk['onUnreadable']): AsyncIterable<readonly FoundFile[]>;
-  /** Nothing is told after this; the last descriptor is closed when it resolves. */
+  /** Nothing is reported after this call. When it resolves, the last descriptor is closed. */
   close(): Promise<void>;
 }
 
 /** Starts a recursive watch of a directory. */
 export type Subscribe = (dir: string, onChange: SubscribeCallback) => Promise<AsyncSubscription>;
 
-/** What a test replaces to be on another machine. */
+/** The parts of the system that a test replaces to simulate another machine. */
 export interface WatchSystem {
   readonly calls: InotifyCalls;
-  /** In the order in which they are tried. */
+  /** They are tried in this order. */
   readonly readers: readonly OpenReader[];
   readonly fileSystemType: (path: string) => number;
   readonly subscribe: Subscribe;

@@ -1,12 +1,12 @@
-// Looks at the task's processes after closes were read, and says whether one of them died: one look for all closes
-// that came together. It watches nobody else's processes, and never says that it saw what it could not see.
+// Looks at the task's processes after closes were read, and says whether one of them died: one look for all closes that
+// were read together. It watches no other processes, and never claims to have seen what it could not see.
 import {
   evidenceOf,
   hasChanged,
-  NOBODY,
+  NO_PROCESSES,
   type Evidence,
-  type Look,
-  type Seen,
+  type ProcessTable,
+  type ProcessSeen,
 } from '../model/file/evidence.ts';
 import { ProcReader } from '../native/proc-reader.ts';
 import {
@@ -18,30 +18,36 @@ import {
 } from '../native/processes.ts';
 import { DueLooks } from './due-looks.ts';
 
-/** SIGCHLD, 17, in a mask of signals: who ignores it leaves no count of the children that ended. */
+/**
+ * The bit of SIGCHLD (17) in a signal mask. A process that ignores SIGCHLD keeps no count of its children that ended.
+ */
 const SIGCHLD_BIT = 1 << 16;
 /**
- * A death may be followed by closes that somebody else makes for it: a shell that gives up its own `> file`, the
- * kernel's workers that end what io_uring(7) had open.
+ * Closes that follow from a death may come this long after it: a shell closes its own `> file`, and the kernel's
+ * workers finish what io_uring(7) had open.
  */
 const AFTER_DEATH_MS = 1000;
-/** It stood among the children of a process, and was waited for before it was looked at. */
-const GONE: Seen = { startTicks: -1, life: 'dead', reaped: 0 };
-/** Looks take at most one part in so many of the time. */
+/** A process that was listed as a child, and that its parent had waited for before it was looked at. */
+const GONE: ProcessSeen = { startTicks: -1, life: 'dead', reaped: 0 };
+/** Looks take at most 1/50 of the time. */
 const SHARE = 50;
-/** Closes wait no longer than this for a look that they share. */
+/** Closes wait at most this long for a look that they share. */
 const MOST_PAUSE_MS = 250;
 
 export interface Witness {
-  /** Looks now, and says what this tells of the closes that were read since the last look. */
+  /** Looks now, and returns the evidence for the closes that were read since the last look. */
   judge(): Evidence;
-  /** When the next look is due, as `performance.now()`: until then more closes may come together. */
+  /** When the next look is due, as `performance.now()`. More closes may be collected until then. */
   readonly nextMs: number;
-  /** From now on calls `look` when one is due though nothing was closed: an old death must cast no doubt on a close. */
+  /**
+   * From now on calls `look` when one is due without a close, so that an old death does not cast doubt on a later
+   * close.
+   */
   whenDue(look: () => void): void;
   /**
-   * True if no process of the task has died between the attempt's beginning and this instant (`performance.now()`). False
-   * if that is not known: without {@link WitnessOptions.launcherFaults}, or if no look has been taken since.
+   * True if no process of the task has died between the start of the attempt and this instant (`performance.now()`).
+   * False if that is unknown: without {@link WitnessOptions.launcherFaults}, or if no look was taken since that
+   * instant.
    */
   nobodyDiedUntil(atMs: number): boolean;
   /** The task's processes at the last look. */
@@ -50,38 +56,41 @@ export interface Witness {
 }
 
 interface TaskProcesses {
-  /** All processes of the task descend from this one, or carry {@link token}. */
+  /** Every process of the task descends from this one, or carries {@link token}. */
   readonly launcher: number;
-  /** Ourselves: we and what we start are no part of the task. */
+  /** This process: it and the processes that it starts are not part of the task. */
   readonly self: number;
-  /** The value of CAPTURED_RUN: what a daemon starts for the task has it in its environment. */
+  /** The value of CAPTURED_RUN. It is in the environment of processes that a daemon starts for the task. */
   readonly token: string;
 }
 
-/** `launcher` undefined: somebody else runs the task, and nobody knows which processes are its. */
+/** `launcher` undefined: somebody else runs the task, and nobody knows which processes belong to it. */
 export type WitnessOptions = Omit<TaskProcesses, 'launcher'> & {
   readonly launcher: number | undefined;
-  /** As in the message `start`: what is known of deaths before the first look. */
+  /** As in the message `start`: what is known about deaths before the first look. */
   readonly launcherFaults?: number | undefined;
 };
 
-/** Takes the first look. Undefined where nobody can see who closes a file. */
+/** Takes the first look. Undefined if it is impossible to see which process closes a file. */
 export function openWitness(options: WitnessOptions, now = () => performance.now()): Witness | undefined {
   const { launcher } = options;
   if (launcher === undefined) return undefined;
   const task = { ...options, launcher };
   const reader = new ProcReader();
   const own = reader.read(task.self);
-  // A kernel that only looks like Linux has no flags of processes: every process of ours has some.
+  // An emulated kernel knows no process flags: on Linux every process of ours has some.
   if (own === undefined || own.flags === 0 || own.children === undefined) {
     reader.close();
     return undefined;
   }
-  let before = lookAtTask(reader, task, NOBODY);
+  let before = lookAtTask(reader, task, NO_PROCESSES);
   let nobodyDied = hasNobodyDied(before, options);
   let lookedMs = -Infinity;
   let diedAtMs = -Infinity;
-  /** Without a launcher nobody adopts orphans where we look: after one more death some may have gone unseen. */
+  /**
+   * Without a launcher, orphans are adopted by a process that we do not look at: after one more death some may be
+   * unseen.
+   */
   let isLost = false;
   let nextMs = now();
   let due: DueLooks | undefined;
@@ -119,25 +128,30 @@ export function openWitness(options: WitnessOptions, now = () => performance.now
   };
 }
 
-/** Compares the first look with the one that would have been taken before the task was started: of the launcher alone. */
-function hasNobodyDied({ processes, ...first }: Look, { launcher, launcherFaults }: WitnessOptions): boolean {
+/**
+ * Compares the first look with the one that would have been taken before the task started, which saw only the launcher.
+ */
+function hasNobodyDied(
+  { processes, ...first }: ProcessTable,
+  { launcher, launcherFaults }: WitnessOptions,
+): boolean {
   const seen = launcher === undefined ? undefined : processes.get(launcher);
   if (launcher === undefined || seen === undefined || launcherFaults === undefined) return false;
-  const before = { ...NOBODY, processes: new Map([[launcher, { ...seen, reaped: launcherFaults }]]) };
+  const before = { ...NO_PROCESSES, processes: new Map([[launcher, { ...seen, reaped: launcherFaults }]]) };
   return evidenceOf(before, { ...first, processes }) === 'clean';
 }
 
-/** The launcher itself writes no declared file: its death is none that closes one. */
-function without(look: Look, launcher: number): Look {
+/** The launcher itself writes no declared file, so its death closes none. */
+function without(look: ProcessTable, launcher: number): ProcessTable {
   return { ...look, processes: new Map([...look.processes].filter(([pid]) => pid !== launcher)) };
 }
 
-function living({ processes }: Look): readonly number[] {
+function living({ processes }: ProcessTable): readonly number[] {
   return [...processes].flatMap(([pid, { life }]) => (life === 'alive' ? [pid] : []));
 }
 
-function lookAtTask(reader: ProcReader, task: TaskProcesses, before: Look): Look {
-  const processes = new Map<number, Seen>();
+function lookAtTask(reader: ProcReader, task: TaskProcesses, before: ProcessTable): ProcessTable {
+  const processes = new Map<number, ProcessSeen>();
   let isBlind = false;
   let isRemote = false;
   const visit = (pid: number): void => {
@@ -150,7 +164,7 @@ function lookAtTask(reader: ProcReader, task: TaskProcesses, before: Look): Look
       return;
     }
     const seen = seenAs(facts);
-    // A launcher that is dying adopts nobody any more.
+    // A dying launcher adopts no more orphans.
     if (pid === task.launcher && seen.life !== 'alive') return;
     processes.set(pid, seen);
     isBlind ||= facts.children === undefined || (facts.ignores & SIGCHLD_BIT) !== 0;
@@ -159,20 +173,23 @@ function lookAtTask(reader: ProcReader, task: TaskProcesses, before: Look): Look
   };
   visit(task.launcher);
   if (!processes.has(task.launcher)) {
-    // What it had started is some other process's child now.
+    // The children of the dead process now have another parent.
     for (const [pid, seen] of before.processes) if (seen.life !== 'dead') visit(pid);
   }
-  // A rank that came and went since a look that knew of no daemon has left no trace.
+  // If the previous look knew of no daemon, a rank that started and ended since then has left no trace.
   if (isRemote) isBlind ||= !visitRemote(reader, task, processes, visit) || !before.isRemote;
   reader.keepOnly(processes);
   return { processes, isBlind, isRemote };
 }
 
-/** What a daemon has started for the task, and the daemon, which waits for it. False when they cannot all be seen. */
+/**
+ * Visits the daemon and the processes that it started for the task; the daemon waits for them. False if they cannot all
+ * be seen.
+ */
 function visitRemote(
   reader: ProcReader,
   { self, token }: TaskProcesses,
-  processes: Map<number, Seen>,
+  processes: Map<number, ProcessSeen>,
   visit: (pid: number) => void,
 ): boolean {
   let found = false;
@@ -184,7 +201,7 @@ function visitRemote(
       const daemon = reader.read(facts.parent);
       if (daemon?.children === undefined) return false;
       processes.set(facts.parent, seenAs(daemon));
-      // A rank that is dying has no environment any more (proc_pid_environ(5)), and may not have been waited for yet.
+      // A dying rank has no environment any more (proc_pid_environ(5)), and its parent may not have waited for it yet.
       for (const child of daemon.children) if (!isAlive(reader, child)) visit(child);
     }
     visit(pid);
@@ -198,6 +215,6 @@ function isAlive(reader: ProcReader, pid: number): boolean {
   return facts !== undefined && lifeOf(facts) === 'alive';
 }
 
-function seenAs(stat: ProcessStat): Seen {
+function seenAs(stat: ProcessStat): ProcessSeen {
   return { startTicks: stat.startTicks, life: lifeOf(stat), reaped: stat.childFaults };
 }

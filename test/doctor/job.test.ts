@@ -1,12 +1,12 @@
 // What the doctor says of scheduler and notices.
 import { describe, expect, it } from 'vitest';
 import { examineNotices, examineScheduler, type Job } from '../../src/doctor/job.ts';
-import type { Audible } from '../../src/notices/audible.ts';
+import type { CloudProbe } from '../../src/notices/cloud-probe.ts';
 
-const job = (env: NodeJS.ProcessEnv, audible: Audible = { kind: 'no-cloud' }): Job => ({
+const job = (env: NodeJS.ProcessEnv, audible: CloudProbe = { kind: 'no-cloud' }): Job => ({
   env,
   readText: () => 'ProcId = 4\nNumJobStarts = 2\n',
-  audible: async () => audible,
+  probeCloud: async () => audible,
 });
 
 describe('the scheduler', () => {

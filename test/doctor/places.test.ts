@@ -1,7 +1,14 @@
-// What the doctor says of the work directory, the spool and the memory.
+// What the doctor says of the work directory, the spool, the memory, and of a store that is a directory.
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { examineMemory, examineSpool, examineWorkdir, kindOf, type Places } from '../../src/doctor/places.ts';
+import {
+  examineMemory,
+  examineSpool,
+  examineStorePlace,
+  examineWorkdir,
+  kindOf,
+  type Places,
+} from '../../src/doctor/places.ts';
 import { realOutside } from '../../src/cli/options/outside.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
@@ -78,6 +85,19 @@ describe('the memory to add', () => {
     expect(enough).toMatchObject({ level: 'ok', facts: { limitBytes: 4 * GiB } });
     const little = examineMemory(places({ memory: () => ({ used: 3.9 * GiB, limit: 4 * GiB }) }));
     expect(little).toMatchObject({ level: 'warn', mend: expect.stringContaining('--mem') as string });
+  });
+});
+
+it('a store in memory is a warning', () => {
+  expect(examineStorePlace('/dev/shm/store', false)).toMatchObject({ level: 'warn' });
+});
+
+it('a store that only this machine sees is a warning in a job', () => {
+  // No disk, but local, whatever the machine of this test has.
+  expect(examineStorePlace('/proc', false)).toMatchObject({ level: 'ok' });
+  expect(examineStorePlace('/proc', true)).toMatchObject({
+    level: 'warn',
+    mend: expect.stringContaining('all nodes share') as string,
   });
 });
 

@@ -138,7 +138,7 @@ describe('a watch whose container starts again', () => {
     const second = await pod.watch();
     expect(second.stderr()).toContain('the sidecar was restarted');
     await until(() => place.keys().includes('two.dat.0'), 'what was closed while nobody watched');
-    expect((await committed(place, 2))['a.chk']).toBe('a.chk.pod.0.2-1');
+    expect((await committed(place, 2))['a.chk']).toBe('a.chk.pod.0.2-1001');
     expect(await term(second)).toBe(0);
     expect(told(place).at(-1)).toBe('2 ended');
   });

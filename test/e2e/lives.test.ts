@@ -111,7 +111,7 @@ describe('a sidecar that is killed', () => {
   ];
 
   /** The second sidecar of an attempt counts from a million of its own. */
-  const PARTIAL = 'r.dat.0.partial-1.~2000000~';
+  const PARTIAL = 'r.dat.0.partial-1.~1002000000~';
 
   it.each([
     ['while no process of the task has died: they are whole', '1', ['r.dat.0']],
@@ -142,7 +142,7 @@ describe('a sidecar that is killed', () => {
     await replaceSidecar(run);
     await run.says('looked at again');
     // The new one does not know what its checkpoint holds: it stores that set once more.
-    await until(() => lastRecord()?.record.generations[0]?.generation === 3, 'the set that was there');
+    await until(() => lastRecord()?.record.generations[0]?.generation === 1003, 'the set that was there');
     fs.writeFileSync(place.at('one'), '');
     await run.says('step two');
     fs.writeFileSync(place.at('two'), '');

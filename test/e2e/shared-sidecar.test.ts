@@ -5,7 +5,11 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { array, attemptsIn, leftIn, noneRuns, processesOf, scratchOf } from '../many/support.ts';
-import { CLOCK_VARIABLE, type FromShared, SIDECAR_VARIABLE } from '../../src/model/format/shared-sidecar.ts';
+import {
+  CLOCK_VARIABLE,
+  type FromSharedSidecar,
+  SIDECAR_VARIABLE,
+} from '../../src/model/format/shared-sidecar.ts';
 import { clockOffsetMs } from '../../src/native/clock.ts';
 import { inNamespace } from '../support/namespace.ts';
 import { NOBODY, tmpdirForAll } from '../support/other-user.ts';
@@ -132,7 +136,7 @@ const block = (bytes: number): string => `x=$(head -c ${bytes} /dev/zero | tr '\
 /** A shared sidecar without a runner, for launchers that the test starts. */
 describe('a shared sidecar', () => {
   let sidecar: ChildProcess;
-  let told: FromShared[];
+  let told: FromSharedSidecar[];
   /** Messages of tasks whose stderr is a socket, as it is here, stand on the sidecar's own. */
   let said: string;
   let env: NodeJS.ProcessEnv;
@@ -146,7 +150,7 @@ describe('a shared sidecar', () => {
       env: { ...process.env, ...env },
     });
     sidecar.stderr?.setEncoding('utf8').on('data', (text: string) => (said += text));
-    sidecar.on('message', (message) => told.push(message as FromShared));
+    sidecar.on('message', (message) => told.push(message as FromSharedSidecar));
     await until(() => told.some(({ kind }) => kind === 'listening'), 'it listens');
   });
   afterEach(() => void sidecar.kill('SIGKILL'));

@@ -123,7 +123,8 @@ describe('answers that are not those of S3', () => {
 
   it('to each HEAD fence nobody: the task ends, and all is stored', async () => {
     s3.server.fault = ({ operation }) => (operation === 'HeadObject' && exists('begun') ? PORTAL : undefined);
-    const task = 'touch begun; echo 1 > k.chk; echo 1 > r.dat; echo ended';
+    // All by the shell itself: after the death of another process a result has no name before a HEAD.
+    const task = ': > begun; echo 1 > k.chk; echo 1 > r.dat; echo ended';
     const run = s3.run(['-r', 'r.dat', '-k', 'k.chk'], task);
     expect(await run.status, run.stderr()).toBe(0);
     expect(run.stdout()).toBe('ended\n');

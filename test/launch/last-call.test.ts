@@ -15,8 +15,8 @@ function open(): LastCall {
   return new LastCall({
     countdowns: new Countdowns(),
     isForTask: () => true,
-    tell: () => did.push(`tell ${Date.now()}`),
-    kill: () => did.push(`kill ${Date.now()}`),
+    signalTask: () => did.push(`tell ${Date.now()}`),
+    killTask: () => did.push(`kill ${Date.now()}`),
     changed: (deadlineMs) => did.push(`deadline ${deadlineMs}`),
   });
 }
@@ -55,7 +55,7 @@ test('a call is taken back, but not once the task was told', () => {
   lastCall.withdraw('notice');
   expect([lastCall.deadlineMs(), lastCall.preempted()]).toEqual([undefined, false]);
   lastCall.begin(call('again', 30_000));
-  lastCall.told();
+  lastCall.taskSignalled();
   lastCall.withdraw('again');
   expect([lastCall.deadlineMs(), lastCall.preempted()]).toEqual([30_000, true]);
 });

@@ -3,12 +3,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { TakenJob } from '../../src/many/broker.ts';
 import { MemoryBroker } from '../../src/many/memory-broker.ts';
-import { arrayOf } from '../../src/model/index-set.ts';
+import { indexArray } from '../../src/model/index-set.ts';
 import { keepsTheBrokerContract } from './broker-contract.ts';
 import { submission } from './submissions.ts';
 
 const brokerOf = (last: number, retries = 0): MemoryBroker =>
-  new MemoryBroker(submission({ retries }), arrayOf({ ranges: [{ first: 0, last, step: 1 }] }));
+  new MemoryBroker(submission({ retries }), indexArray({ ranges: [{ first: 0, last, step: 1 }] }));
 
 const take = async (broker: MemoryBroker): Promise<TakenJob> => {
   const job = await broker.take();

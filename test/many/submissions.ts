@@ -1,5 +1,5 @@
 // Submissions for tests: one of ten tasks, with what the test changes.
-import type { Seen } from '../../src/model/many/choose.ts';
+import type { SeenSubmission } from '../../src/model/many/choose.ts';
 import { QUEUE_FORMAT, type Submission } from '../../src/model/many/submission.ts';
 
 export function submission(changes: Partial<Submission> = {}): Submission {
@@ -27,6 +27,9 @@ export function submission(changes: Partial<Submission> = {}): Submission {
   };
 }
 
-export function seen(changes: Partial<Submission> = {}, counts: Partial<Seen['counts']> = {}): Seen {
+export function seen(
+  changes: Partial<Submission> = {},
+  counts: Partial<SeenSubmission['counts']> = {},
+): SeenSubmission {
   return { submission: submission(changes), counts: { waiting: 0, running: 0, failed: 0, ...counts } };
 }

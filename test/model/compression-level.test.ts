@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bestLevel, storedBytesPerS, type TriedLevel } from '../../src/model/compression-level.ts';
+import { bestLevel, storedBytesPerS, type MeasuredLevel } from '../../src/model/compression-level.ts';
 
 const MiB = 2 ** 20;
 
-function tried(level: number, ratio: number, mibPerS: number): TriedLevel {
+function tried(level: number, ratio: number, mibPerS: number): MeasuredLevel {
   return { level, ratio, bytesPerS: mibPerS * MiB };
 }
 
@@ -12,7 +12,7 @@ function tried(level: number, ratio: number, mibPerS: number): TriedLevel {
 const FLOAT64 = [tried(1, 0.749, 429), tried(2, 0.507, 315), tried(3, 0.451, 188)] as const;
 const TEXT = [tried(1, 0.267, 415), tried(2, 0.283, 369), tried(3, 0.288, 244)] as const;
 
-function best([least, ...others]: readonly [TriedLevel, ...TriedLevel[]], linkMibPerS: number): number {
+function best([least, ...others]: readonly [MeasuredLevel, ...MeasuredLevel[]], linkMibPerS: number): number {
   return bestLevel(least, others, linkMibPerS * MiB).level;
 }
 

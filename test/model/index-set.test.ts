@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  arrayOf,
+  indexArray,
   compareIndices,
   formatIndices,
   hasIndex,
   INDEX_FORMATS,
   indicesOf,
   parseIndexSet,
-  tooMany,
+  tooManyIndices,
 } from '../../src/model/index-set.ts';
 
 const numbersOf = (text: string): readonly number[] | undefined => {
@@ -92,7 +92,7 @@ it('orders numbers as numbers, and names behind them', () => {
 
 it('makes an array of each index once, whatever ranges have in common', () => {
   expect([
-    ...arrayOf({
+    ...indexArray({
       ranges: [
         { first: 1, last: 5, step: 2 },
         { first: 3, last: 4, step: 1 },
@@ -108,5 +108,5 @@ it.each([
 ])('of %s says at once if they are too many', (text, message) => {
   const indices = parseIndexSet(text);
   if (indices === undefined) throw new Error('refused');
-  expect(tooMany(indices)?.message).toBe(message);
+  expect(tooManyIndices(indices)?.message).toBe(message);
 });

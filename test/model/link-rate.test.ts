@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bestLevel, type TriedLevel } from '../../src/model/compression-level.ts';
+import { bestLevel, type MeasuredLevel } from '../../src/model/compression-level.ts';
 import { LinkRate } from '../../src/model/link-rate.ts';
 
 const MB = 1e6;
@@ -25,25 +25,25 @@ class Pipe {
     const events: { readonly atMs: number; readonly tell: () => void }[] = [];
     let madeMs = this.nowMs;
     let freeMs = 0;
-    this.link.begun();
+    this.link.bodyStarted();
     for (let n = 0; n < parts; n += 1) {
       const askedMs = n < 2 ? Math.max(this.nowMs, n === 1 ? madeMs : 0) : (acknowledged[n - 2] ?? 0);
       // One part waits to be asked for while the next one is made.
       madeMs = Math.max(madeMs, acknowledged[n - 4] ?? 0) + makeMs;
       const givenMs = Math.max(askedMs, madeMs);
-      events.push({ atMs: givenMs, tell: () => this.link.given(givenMs - askedMs, givenMs) });
+      events.push({ atMs: givenMs, tell: () => this.link.partTaken(givenMs - askedMs, givenMs) });
       if (n === 0) continue;
       // The first leaves together with the second.
       for (let left = n === 1 ? 2 : 1; left > 0; left -= 1) {
         freeMs = Math.max(freeMs, givenMs) + sendMs;
         const sentMs = freeMs;
         acknowledged.push(sentMs);
-        events.push({ atMs: sentMs, tell: () => this.link.sent(PART_BYTES, sentMs) });
+        events.push({ atMs: sentMs, tell: () => this.link.partAcknowledged(PART_BYTES, sentMs) });
       }
     }
     for (const { tell } of events.toSorted((a, b) => a.atMs - b.atMs)) tell();
     this.nowMs = freeMs;
-    this.link.ended(0, this.nowMs);
+    this.link.bodyEnded(0, this.nowMs);
     this.nowMs += 60_000;
   }
 }
@@ -85,11 +85,11 @@ describe('the rate of the link', () => {
   it('is measured anew after a body that was given up in the middle', () => {
     const pipe = new Pipe();
     const { link } = pipe;
-    link.begun();
-    link.given(0, 0);
-    link.given(0, 0);
-    link.sent(PART_BYTES, 1000);
-    link.ended(1, 500_000);
+    link.bodyStarted();
+    link.partTaken(0, 0);
+    link.partTaken(0, 0);
+    link.partAcknowledged(PART_BYTES, 1000);
+    link.bodyEnded(1, 500_000);
     pipe.nowMs = 900_000;
     pipe.upload({ madePerS: 300 * MB, linkPerS: 20 * MB, parts: 4 });
     expect((link.bytesPerS ?? 0) / MB).toBeCloseTo(20, 6);
@@ -100,12 +100,12 @@ describe('the rate of the link', () => {
 
   it('of two files at once is that of both together', () => {
     const link = new LinkRate();
-    link.begun();
-    link.begun();
-    for (let n = 0; n < 4; n += 1) link.given(0, 0);
+    link.bodyStarted();
+    link.bodyStarted();
+    for (let n = 0; n < 4; n += 1) link.partTaken(0, 0);
     for (let n = 1; n <= 8; n += 1) {
-      link.sent(PART_BYTES, n * 100);
-      link.given(0, n * 100);
+      link.partAcknowledged(PART_BYTES, n * 100);
+      link.partTaken(0, n * 100);
     }
     expect((link.bytesPerS ?? 0) / MB).toBeCloseTo(80, 6);
   });
@@ -118,7 +118,7 @@ it('one file after another gets the same level over a link that stays as it is',
   });
   const tried = fc
     .tuple(level, level, level)
-    .map((all) => all.map((one, n): TriedLevel => ({ ...one, level: n + 1 })));
+    .map((all) => all.map((one, n): MeasuredLevel => ({ ...one, level: n + 1 })));
   fc.assert(
     fc.property(tried, rate, parts, ([least, ...others], linkPerS, count) => {
       if (least === undefined) return;

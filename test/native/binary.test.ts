@@ -6,10 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { countOpens } from '../support/opens.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
-const FIRST_FILES = new Set(['array', 'capture', 'flush', 'many', 'queue', 'sidecar', 'worker']);
-const PROGRAMS = fs
-  .readdirSync('dist')
-  .flatMap((name) => (name.endsWith('.code') ? [path.parse(name).name] : []));
+const PROGRAMS = fs.readdirSync('dist').filter((name) => /\.[cm]js$/.test(name));
 /** With what its binary is found by. */
 const INSTALLED = [
   'koffi',
@@ -102,12 +99,7 @@ describe.each([
     planted.forEach(plant);
     const opens = planted.map(countOpens);
     const env = { NODE_PATH: fromVariable };
-    for (const name of PROGRAMS) {
-      // A first file loads the program of its own name (native/first.ts).
-      const first = path.join(root, 'dist', `${name}.cjs`);
-      if (!FIRST_FILES.has(name)) fs.copyFileSync('dist/sidecar.cjs', first);
-      await run([process.execPath, first], env);
-    }
+    for (const name of PROGRAMS) await run([process.execPath, path.join(root, 'dist', name)], env);
     const capture = path.join(root, 'bin/capture');
     await run([capture, 'doctor'], env);
     await run([capture, 'queue', 'status', '--queue', 'redis+unix:///nowhere/redis.sock?name=lab'], env);

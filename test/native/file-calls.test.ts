@@ -20,25 +20,23 @@ const WHY: Readonly<Record<string, string>> = {
   'array/gather/destination.ts':
     'the directory that the user named, held open; new names only (O_EXCL), beneath it',
   'array/report/output-file.ts': 'the file that the user named, by a new one beside it (O_EXCL)',
-  'doctor/store-place.ts': 'removes an empty directory that it has made',
+  'doctor/doctor.ts': 'removes an empty directory that it has made',
   'doctor/watching.ts': 'a directory of its own (mkdtemp)',
   'launch/leftovers.ts': 'the work directory itself, as a directory',
-  'log/log.ts': 'the file that the user named, which may be a pipe: opened without waiting',
-  'many/joblog.ts': 'the file that the user named, which may be a pipe',
   'many/notice.ts': 'a file in the scratch directory, which is ours alone',
   'many/prepare.ts': 'directories in the scratch directory, which is ours alone',
   'many/queue/control.ts': 'a socket in the directory of workers, which is ours alone',
   'many/scratch.ts': 'the scratch directory, which it makes for us alone (mkdtemp) and holds open',
   'many/shared-sidecar.ts': 'a directory for us alone (mkdtemp)',
-  'metrics/file.ts': 'the file that the user named, by a new one beside it (O_EXCL)',
+  'metrics/metrics.ts': 'the file that the user named, by a new one beside it (O_EXCL)',
   'native/proc-reader.ts': '/proc',
-  'native/program.ts': 'the cache in the installation, while it is built',
   'native/remove-tree.ts': 'removes a tree, and follows no link in it',
   'native/shared-output.ts': '/proc/self/fd',
+  'notices/file.ts': 'the file that the user named, opened without waiting',
   'read/snapshot.ts': '/proc/self/fd, and the spool: a new name (O_EXCL) that goes at once',
-  'reclaim/journal.ts': 'the journal in .capture, of which the start has made sure',
   'reclaim/reclaim.ts': 'files of the task, renamed into .capture, of which the start has made sure',
   'reclaim/recover.ts': 'the same',
+  'reclaim/set-aside.ts': 'directories in .capture/reclaim, beneath the work directory',
   'restore/place.ts': 'removes beneath the work directory',
   'restore/staging.ts': 'new names (O_EXCL), beneath the work directory',
   'sidecar/control/control.ts': 'a socket in .capture, or in a directory for us alone (mkdtemp)',
@@ -56,6 +54,16 @@ const WHY: Readonly<Record<string, string>> = {
   'store/file/objects.ts': 'the same',
   'watch/self-test.ts': 'a directory in .capture with a name that nobody can guess',
 };
+
+/** By path, name after name: who swaps a directory for a link meanwhile has files removed elsewhere. */
+const BY_PATH = /\brm(?:Sync)?\([^;]*recursive: true/;
+
+it('trees are removed through open directories alone (native/remove-tree)', () => {
+  const found = fs
+    .readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && BY_PATH.test(fs.readFileSync(`${SRC}/${name}`, 'utf8')));
+  expect(found).toEqual([]);
+});
 
 it('files are made and opened in one way, or the place says why not', () => {
   const found = fs

@@ -4,9 +4,9 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openBySteps, type WorkDir } from '../../src/native/beneath.ts';
-import { openBeneath, setMtime } from '../../src/native/files.ts';
+import { openBeneath, openToAppend, setMtime } from '../../src/native/files.ts';
 import { readStat } from '../../src/native/processes.ts';
 
 let root: WorkDir;
@@ -71,5 +71,56 @@ describe('setMtime', () => {
     setMtime(fd, ns);
     expect(String(fs.fstatSync(fd, { bigint: true }).mtimeNs)).toBe(ns);
     fs.closeSync(fd);
+  });
+});
+
+describe.skipIf(process.getuid?.() !== 0)('openToAppend, in a directory that others may write', () => {
+  const STRANGER = 65_534;
+  let file: string;
+  beforeEach(() => {
+    fs.chmodSync(root.path, 0o777);
+    file = path.join(root.path, 'log');
+  });
+
+  it('follows no link of another user, and waits for no FIFO of theirs', () => {
+    fs.writeFileSync(path.join(root.path, 'mine'), 'x');
+    fs.symlinkSync('mine', file);
+    fs.lchownSync(file, STRANGER, STRANGER);
+    const refused = expect.objectContaining({
+      code: 'EPERM',
+      message: expect.stringContaining('user 65534'),
+    });
+    expect(() => openToAppend(file)).toThrow(refused);
+    fs.unlinkSync(file);
+    execFileSync('mkfifo', [file]);
+    fs.chownSync(file, STRANGER, STRANGER);
+    expect(() => openToAppend(file)).toThrow(refused);
+  });
+
+  it('follows our own link, and one of another user where only they may write', () => {
+    fs.symlinkSync('mine', file);
+    for (const mode of [0o777, 0o755]) {
+      fs.chmodSync(root.path, mode);
+      if (mode === 0o755) fs.lchownSync(file, STRANGER, STRANGER);
+      const fd = openToAppend(file);
+      fs.writeSync(fd, 'x');
+      fs.closeSync(fd);
+    }
+    expect(fs.readFileSync(path.join(root.path, 'mine'), 'utf8')).toBe('xx');
+  });
+
+  it('neither follows nor waits for what takes the place of a file at the last moment', () => {
+    const lstat = vi.spyOn(fs, 'lstatSync');
+    onTestFinished(() => lstat.mockRestore());
+    const swaps = [() => fs.symlinkSync('mine', file), () => execFileSync('mkfifo', [file])];
+    for (const swap of swaps) {
+      lstat.mockImplementationOnce(() => {
+        swap();
+        return undefined;
+      });
+      expect(() => openToAppend(file)).toThrow(/ELOOP|ENXIO/);
+      fs.unlinkSync(file);
+    }
+    expect(fs.readdirSync(root.path)).toEqual([]);
   });
 });

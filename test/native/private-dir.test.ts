@@ -103,6 +103,12 @@ describe('a file in it', () => {
     ['a file', (at) => fs.writeFileSync(at, 'older', { mode: 0o666 })],
   ];
 
+  it('is not read if it is larger than any that we write', () => {
+    replacePrivateFile(dir, 'file', 'text');
+    fs.truncateSync(`${dir}/file`, 2 ** 33);
+    expect(readPrivateFile(dir, 'file')).toBeUndefined();
+  });
+
   it.each(PLANTED)('is written through nothing, though its name is %s', (_, plant) => {
     plant(`${dir}/file`);
     plant(`${dir}/file.new`);

@@ -149,6 +149,23 @@ describe('the file source', () => {
     await until(() => expect(heard.withdrawn).toHaveLength(1));
   });
 
+  test.skipIf(process.getuid?.() !== 0)(
+    'does not believe another user where everybody may put names, and says so once',
+    async () => {
+      fs.chmodSync(dir.path, 0o1777);
+      const heard = listen('stop');
+      await aTurn();
+      fs.chownSync(dir.write('new', '3s'), 65_534, 65_534);
+      fs.renameSync(path.join(dir.path, 'new'), path.join(dir.path, 'stop'));
+      await until(() => expect(heard.said).toEqual([expect.stringContaining('user 65534 has made it')]));
+      expect(heard.told).toEqual([]);
+      dir.write('new', '');
+      fs.renameSync(path.join(dir.path, 'new'), path.join(dir.path, 'stop'));
+      await until(() => expect(heard.told).toHaveLength(1));
+      expect(heard.said).toHaveLength(1);
+    },
+  );
+
   test('watches nothing after it was closed', async () => {
     const spy = vi.spyOn(fs, 'watch');
     const heard = listen('stop');

@@ -5,7 +5,7 @@ import { addressOf } from '../../src/native/libc.ts';
 
 const USUAL = 64 * 1024;
 
-it('gives no memory to two at once, and makes no more than are in use at once', () => {
+it('gives no buffer to two users at once, and makes no more buffers than are in use at once', () => {
   const steps = fc.array(fc.record({ take: fc.boolean(), bytes: fc.integer({ min: 1, max: USUAL }) }));
   fc.assert(
     fc.property(steps, (list) => {
@@ -31,7 +31,7 @@ it('gives no memory to two at once, and makes no more than are in use at once', 
   );
 });
 
-it('serves files of larger parts, and smaller ones again', () => {
+it('serves files with larger parts, and then with smaller ones again', () => {
   const buffers = new Buffers(USUAL, 3);
   for (const bytes of [USUAL, 3 * USUAL, USUAL, 4 * USUAL]) {
     const taken = buffers.take(bytes);
@@ -40,7 +40,7 @@ it('serves files of larger parts, and smaller ones again', () => {
   }
 });
 
-it('is without pages once it is emptied', () => {
+it('holds no memory after it is emptied', () => {
   const buffers = new Buffers(USUAL, 3);
   const memory = buffers.take(USUAL).fill(7);
   buffers.giveBack(memory);

@@ -49,7 +49,7 @@ describe.each(compressors.map((compressor): [string, Compressor] => [compressor.
       expect(decompress(frame).equals(content)).toBe(true);
     });
 
-    it('takes the level as it is asked for', async () => {
+    it('uses the requested level', async () => {
       const text = Buffer.from(Array.from({ length: 30_000 }, (__, n) => `${n * n} `).join(''));
       const [fast, thorough] = [
         await compressor.once(text, 1, buffers),
@@ -58,7 +58,7 @@ describe.each(compressors.map((compressor): [string, Compressor] => [compressor.
       expect(thorough.length).toBeLessThan(fast.length);
     });
 
-    it('starts anew after a file that was given up in the middle', async () => {
+    it('starts afresh after a file that was abandoned in the middle', async () => {
       const content = compressible(20 * MiB);
       const stream = () => compressor.stream(chunksOf(content), 1, content.length);
       for (let pieces = 1; pieces <= 4; pieces += 1) {
@@ -111,18 +111,18 @@ describe.each(compressors.map((compressor): [string, Compressor] => [compressor.
       expect(2 ** (10 + ((less[5] ?? 0) >> 3))).toBe(512 * 1024);
     });
 
-    it('stores the same as ever over a fast one', async () => {
+    it('stores the same as before over a fast one', async () => {
       expect((await stored(large, 1e15)).equals(await stored(large, undefined))).toBe(true);
     });
 
-    it('has one level for all files of one part', async () => {
+    it('uses one level for all files of one part', async () => {
       const small = large.subarray(0, 8 * MiB);
       expect((await stored(small, 1)).equals(await stored(small, undefined))).toBe(true);
     });
   },
 );
 
-it('sends files as they are where there is no zstd at all', async () => {
+it('sends files uncompressed if there is no zstd at all', async () => {
   const content = compressible(2 * MiB);
   const encoded = await encode(chunksOf(content), {
     sizeBytes: content.length,
@@ -138,7 +138,7 @@ it('sends files as they are where there is no zstd at all', async () => {
 it.each([
   [4, false],
   [6, true],
-])('is worth it where %i %% are gained: %s', async (percent, isCompressed) => {
+])('is worth it if it saves %i %%: %s', async (percent, isCompressed) => {
   const sizeBytes = 500_000;
   const emptyBytes = (sizeBytes * percent) / 100;
   const content = Buffer.concat([Buffer.alloc(emptyBytes), incompressible(sizeBytes - emptyBytes)]);
@@ -153,7 +153,7 @@ it.each([
   [72_000 * MiB, 8 * MiB],
   [72_000 * MiB + 1, 9 * MiB],
   [5 * 1024 ** 2 * MiB, 583 * MiB],
-])('cuts a file of %i bytes into parts of %i, so that 10,000 are enough', (sizeBytes, partBytes) => {
+])('cuts a file of %i bytes into parts of %i, so that 10,000 parts are enough', (sizeBytes, partBytes) => {
   expect(partSizeBytes(sizeBytes)).toBe(partBytes);
   expect(sizeBytes / partBytes).toBeLessThanOrEqual(9000);
 });
@@ -181,7 +181,7 @@ it.each([
   expect(Buffer.concat(out).equals(bytes.subarray(0, at))).toBe(true);
 });
 
-it('does not give out the last part before its bytes are all there', async () => {
+it('does not give out the last part before all of its bytes are there', async () => {
   let isOver = false;
   const pieces = (async function* () {
     yield Buffer.alloc(8);

@@ -13,13 +13,13 @@ function halving(): { readonly tried: number[]; readonly compress: (level: numbe
   return { tried, compress };
 }
 
-it('takes what is sent soonest over a link that is slower than any core', async () => {
+it('chooses the smallest output over a link that is slower than any core', async () => {
   const { tried, compress } = halving();
   expect(await chooseLevel(SAMPLE_BYTES, 1, compress)).toBe(3);
   expect(tried).toEqual([1, 2, 3]);
 });
 
-it('tries no other level where the link does not wait for less', async () => {
+it('tries no other level if less output would not save time on the link', async () => {
   const { tried, compress } = halving();
   expect(await chooseLevel(SAMPLE_BYTES, 1e15, compress)).toBe(1);
   expect(tried).toEqual([1]);

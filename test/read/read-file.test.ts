@@ -102,7 +102,7 @@ describe('a file', () => {
     expect(bytes.equals(content)).toBe(true);
   });
 
-  it('of one part that gets a writer while it is copied is not given out', async () => {
+  it('of one part that gets a writer during the copy is not given out', async () => {
     dir.write('k.chk', incompressible(6 * MiB));
     const buffers = new Buffers(8 * MiB, 3);
     const take = buffers.take.bind(buffers);
@@ -152,7 +152,7 @@ describe('a file', () => {
   });
 });
 
-it('ends the compressor of a body that is given up in the middle', async () => {
+it('ends the compressor of a body that is abandoned in the middle', async () => {
   dir.write('k.chk', incompressible(40 * MiB));
   let isAtWork = false;
   const compressor: Compressor = {

@@ -1,7 +1,7 @@
 // The worker's reading of a file that stays open: real files, real writers, a real worker thread.
 import fs from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { TAIL_BYTES, type Piece } from '../../src/model/checkpoint/companions.ts';
+import { TAIL_BYTES, type FilePiece } from '../../src/model/checkpoint/companions.ts';
 import { openWorkers, type Workers } from '../../src/read/workers.ts';
 import { SnapshotMoved, type RangeJob } from '../../src/read/reading.ts';
 import { bundleEntry } from '../support/bundle-entry.ts';
@@ -33,7 +33,7 @@ function append(content: Uint8Array): void {
   fs.writeSync(writer, content);
 }
 
-function piece(content: Buffer, first: number, end: number): Piece {
+function piece(content: Buffer, first: number, end: number): FilePiece {
   return { first, size: end - first, md5: md5Of(content.subarray(first, end)) };
 }
 
@@ -67,7 +67,7 @@ describe('a range of a file that is open for writing', () => {
     expect(proof.tail).toEqual(piece(content, Math.max(0, size - TAIL_BYTES), size));
   });
 
-  it('ends where it was asked to, although the file has grown', async () => {
+  it('ends where it was requested to, although the file has grown', async () => {
     const content = compressible(3 * MiB);
     append(content);
     const asked = job();
@@ -76,7 +76,7 @@ describe('a range of a file that is open for writing', () => {
     expect(plain.equals(content)).toBe(true);
   });
 
-  it('begins after the known pieces when the tail is as it was', async () => {
+  it('begins after the known pieces if the tail is unchanged', async () => {
     const content = incompressible(MiB);
     append(content);
     const known = [piece(content, 0, 300_000), piece(content, 300_000, 900_000)];
@@ -88,7 +88,7 @@ describe('a range of a file that is open for writing', () => {
     expect(proof.tail).toEqual(piece(content, MiB - TAIL_BYTES, MiB));
   });
 
-  it('does not look at the known pieces then', async () => {
+  it('does not read the known pieces then', async () => {
     const content = incompressible(MiB);
     append(content);
     const known = [{ first: 0, size: 900_000, md5: md5Of(Buffer.from('never looked at')) }];
@@ -105,7 +105,7 @@ describe('a range of a file that is open for writing', () => {
     [900_000, false, 900_000],
     [900_000, true, 900_000],
   ])(
-    'begins where the file no longer holds what is known: byte %i changed, tail: %s',
+    'begins where the file differs from the known pieces: byte %i changed, tail: %s',
     async (changed, byTail, first) => {
       const content = incompressible(MiB);
       append(content);
@@ -125,15 +125,15 @@ describe('a range of a file that is open for writing', () => {
   });
 });
 
-describe('a file that is not the one that was looked at', () => {
-  it('is moved when it was cut back', async () => {
+describe('a file that differs from the one that was examined', () => {
+  it('counts as moved when it was truncated', async () => {
     append(incompressible(1000));
     const asked = job();
     fs.ftruncateSync(writer, 999);
     expect(await workers.range(asked)).toEqual({ kind: 'moved' });
   });
 
-  it('is moved when another one was renamed to its place', async () => {
+  it('counts as moved when another file was renamed to its path', async () => {
     append(incompressible(1000));
     const asked = job();
     dir.write('new', 'x'.repeat(1000));
@@ -141,7 +141,7 @@ describe('a file that is not the one that was looked at', () => {
     expect(await workers.range(asked)).toEqual({ kind: 'moved' });
   });
 
-  it('is gone when it was removed, and refused when it is a link', async () => {
+  it('counts as gone when it was removed, and is refused when it is a link', async () => {
     append(incompressible(1000));
     const asked = job();
     fs.rmSync(`${dir.path}/${NAME}`);
@@ -150,7 +150,7 @@ describe('a file that is not the one that was looked at', () => {
     expect(await workers.range(asked)).toMatchObject({ kind: 'refused' });
   });
 
-  it('gives no last part when it is cut back while it is read', async () => {
+  it('gives no last part when it is truncated while it is read', async () => {
     append(incompressible(40 * MiB));
     const body = bodyOf(await workers.range(job({ compression: RAW })));
     await body.parts.next();
@@ -159,7 +159,7 @@ describe('a file that is not the one that was looked at', () => {
   });
 });
 
-it('a large range leaves the way free for small files', async () => {
+it('a large range does not block small files', async () => {
   append(incompressible(64 * MiB));
   dir.write('r.dat', 'small');
   const large = bodyOf(await workers.range(job({ compression: RAW })));

@@ -30,7 +30,7 @@ it('leaves a larger file to the workers', async () => {
   expect(openFiles()).toBe(before);
 });
 
-it('has all bytes, and their proof, at once', async () => {
+it('gives all bytes, and their proof, at once', async () => {
   dir.write('r.dat', 'content');
   const facts = dir.facts('r.dat');
   const md5 = '9a0364b9e99bb480dd25e1f0284c8555';
@@ -49,7 +49,7 @@ it.each([
   ['written by somebody who still has it open', () => openAndWrite(), 'writer'],
   ['written and closed', () => fs.closeSync(openAndWrite()), 'moved'],
   ['cut', () => fs.truncateSync(file(), 0), 'moved'],
-])('is of no moment when it is %s while it is read', async (_, change, kind) => {
+])('is given up when it is %s while it is read', async (_, change, kind) => {
   dir.write('r.dat', compressible(MOST_BYTES));
   const before = openFiles();
   const read = fs.readSync;
@@ -63,7 +63,7 @@ it.each([
   expect(openFiles()).toBe(before);
 });
 
-it('looks at nothing once the workers are closed', async () => {
+it('reads nothing after the workers are closed', async () => {
   dir.write('r.dat', 'content');
   small.close();
   await expect(small.read(job)).rejects.toThrow('cannot read r.dat: the workers are closed');
@@ -72,7 +72,7 @@ it('looks at nothing once the workers are closed', async () => {
 describe('a file on a network file system', () => {
   const NFS = 0x6969;
 
-  it('is left to the workers, unopened, and each device is asked once', async () => {
+  it('is left to the workers, unopened, and each device is checked once', async () => {
     const asked = vi.spyOn(fs, 'statfsSync').mockReturnValue({ type: NFS } as unknown as fs.StatsFs);
     dir.write('a/r.dat', 'content');
     dir.write('r.dat', 'content');
@@ -81,7 +81,7 @@ describe('a file on a network file system', () => {
     expect(asked).toHaveBeenCalledOnce();
   });
 
-  it('is known by its mount, below a local work directory', async ({ skip }) => {
+  it('is recognised by its mount, below a local work directory', async ({ skip }) => {
     const mount = mountFuse(dir, 'far');
     if (mount === undefined) return skip('no FUSE mount can be made here (rclone, fusermount3)');
     try {
@@ -94,7 +94,7 @@ describe('a file on a network file system', () => {
     }
   });
 
-  it('costs no worker a look if it is gone', async () => {
+  it('is not given to a worker if it is gone', async () => {
     expect(await small.read({ ...job, path: 'far/r.dat' })).toEqual({ kind: 'gone' });
   });
 });

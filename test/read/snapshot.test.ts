@@ -33,7 +33,7 @@ describe('on a kernel that does not show every write', () => {
     expect(opened).toEqual({ kind: 'fresh', waitMs: 15, facts: dir.facts('r.dat') });
   });
 
-  it('opens it when it has the same state after that, whatever the clocks say', () => {
+  it('opens the file when it still has the same state after that, whatever the clocks say', () => {
     dir.write('r.dat', 'content');
     fs.utimesSync(path.join(dir.path, 'r.dat'), 4e9, 4e9);
     const rules = { kernelRelease: OLD, nowMs: Date.now() };
@@ -44,7 +44,7 @@ describe('on a kernel that does not show every write', () => {
     close(again as Snapshot);
   });
 
-  it('gives it up when it was written again', () => {
+  it('gives the file up when it was written again', () => {
     dir.write('r.dat', 'content');
     const seen = dir.facts('r.dat');
     dir.write('r.dat', 'again');
@@ -76,7 +76,7 @@ it('sees a writer that has closed the file and still maps it', () => {
   fs.rmSync(shm, { recursive: true });
 });
 
-it('finds a later writer, a later change, and nothing when there was nothing', () => {
+it('finds a later writer and a later change, and finds nothing when there was none', () => {
   const file = dir.write('r.dat', 'content');
   const snapshot = openSnapshot(dir, 'r.dat', { kernelRelease: '6.18.0', nowMs: Date.now() }) as Snapshot;
   expect(movedSince(snapshot)).toBeUndefined();

@@ -80,7 +80,7 @@ it.each(changes)(
   },
 );
 
-it('gives a changed file up with the next bytes that it reads, not when all of it was sent', async () => {
+it('gives a changed file up at the next bytes that it reads, not after all of it was sent', async () => {
   const body = bodyOf(await workers.read(job));
   let received = 0;
   const reading = (async () => {
@@ -94,7 +94,7 @@ it('gives a changed file up with the next bytes that it reads, not when all of i
   expect(received).toBeLessThan(SIZE / 2);
 });
 
-describe('a state that is wanted even if its name goes', () => {
+describe('a state that is needed even if its name is removed', () => {
   const file = (): string => path.join(dir.path, 'k.chk');
 
   it.each<[how: string, change: () => void]>([
@@ -102,7 +102,7 @@ describe('a state that is wanted even if its name goes', () => {
     ['is replaced by a rename', () => replace(file())],
     ['is renamed', () => fs.renameSync(file(), `${file()}.1`)],
     ['gets another mode', () => fs.chmodSync(file(), 0o400)],
-  ])('is given out whole when the file %s while it is read', async (_, change) => {
+  ])('is given out whole if the file %s while it is read', async (_, change) => {
     const { body, received } = await readAndChange(change);
     expect(Buffer.concat(received).equals(content)).toBe(true);
     expect((await body.done).md5).toBe(md5Of(content));
@@ -111,7 +111,7 @@ describe('a state that is wanted even if its name goes', () => {
   it.each<[how: string, change: (fd: number) => void]>([
     ['is written to', (fd) => fs.writeSync(fd, 'other', 0)],
     ['is written to, and given its time back', (fd) => writeAndHide(fd)],
-  ])('is not given out when the file %s before its name goes', async (_, change) => {
+  ])('is not given out if the file %s before its name is removed', async (_, change) => {
     const reading = readAndChange(() => {
       const fd = fs.openSync(file(), 'r+');
       change(fd);
@@ -121,7 +121,7 @@ describe('a state that is wanted even if its name goes', () => {
     await expect(reading).rejects.toBeInstanceOf(SnapshotMoved);
   });
 
-  it('is read from an open file, whatever stands at its path by then', async () => {
+  it('is read from an open file, whatever is at its path by then', async () => {
     const facts = dir.facts('k.chk');
     const fd = fs.openSync(file(), 'r');
     open.push(fd);
@@ -165,7 +165,7 @@ it.each(changes.slice(0, 4))(
   },
 );
 
-it('leaves no spool behind, not even while it is in use', async () => {
+it('leaves no name in the spool, not even while it is in use', async () => {
   const body = bodyOf(await workers.read({ ...job, spoolFirst: true }));
   expect(dir.names('')).toEqual(['k.chk']);
   await readAll(body);
@@ -176,7 +176,7 @@ it.each([
   ['is too small', { spoolDir: os.tmpdir(), spoolLimitBytes: SIZE / 2 }],
   ['cannot be made', { spoolDir: '/nonexistent', spoolLimitBytes: 64 * MiB }],
   ['was not given', { spoolDir: undefined, spoolLimitBytes: 64 * MiB }],
-])('reads as it goes, and says so, when the spool %s', async (_, spool) => {
+])('reads the file itself while it sends, and says so, if the spool %s', async (_, spool) => {
   const other = openWorkers({ root: dir, count: 1, entry, smallBytes: 0, ...spool });
   const body = bodyOf(await other.read({ ...job, spoolFirst: true }));
   expect(body).toMatchObject({ spool: 'full', md5: undefined });

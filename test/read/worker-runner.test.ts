@@ -47,7 +47,7 @@ it('reads a small file while large ones are sent and wait', async () => {
   await readAll(bodyOf(await third));
 });
 
-it('reads large files one after the other, in the order in which they were asked for', async () => {
+it('reads large files one after the other, in the order of the requests', async () => {
   const workers = open({ count: 1 });
   const order: string[] = [];
   await Promise.all(
@@ -60,7 +60,7 @@ it('reads large files one after the other, in the order in which they were asked
   expect(order).toEqual(['large-2', 'large-1', 'large-3']);
 });
 
-it('sends no part that was not asked for, but one', async () => {
+it('sends at most one part that was not requested', async () => {
   const workers = open({ count: 1 });
   const { parts } = bodyOf(await workers.read(job('large-1')));
   await parts.next();
@@ -72,7 +72,7 @@ it('sends no part that was not asked for, but one', async () => {
   await expect(parts.next()).rejects.toThrow('large-1 was changed while it was being read');
 });
 
-it('is free again when a body is given up, read or not', async () => {
+it('is free again when a body is abandoned, read or not', async () => {
   const workers = open({ count: 1 });
   const unread = bodyOf(await workers.read(job('large-1')));
   await unread.parts.return?.();
@@ -82,7 +82,7 @@ it('is free again when a body is given up, read or not', async () => {
   expect((await readAll(bodyOf(await workers.read(job('large-3'))))).plain).toHaveLength(36 * MiB);
 });
 
-it('compresses on after bodies that were given up in the middle', async () => {
+it('still compresses after bodies that were abandoned in the middle', async () => {
   const content = slightlyCompressible(36 * MiB);
   dir.write('k.chk', content);
   const workers = open({ count: 1 });
@@ -95,7 +95,7 @@ it('compresses on after bodies that were given up in the middle', async () => {
   }
 });
 
-it('fills the memory again that the reader releases, or has when it gives up', async () => {
+it('reuses the memory that the reader releases, or still holds when it gives up', async () => {
   const workers = open({ count: 1 });
   const content = fs.readFileSync(path.join(dir.path, 'large-1'));
   const places = new Set<bigint>();
@@ -155,7 +155,7 @@ it('ends a body, a queued reading and one that is under way when their caller ab
   await readAll(bodyOf(await workers.read(job('large-3'))));
 });
 
-it('fails all that is under way when it is closed, and takes nothing more', async () => {
+it('fails everything that is under way when it is closed, and accepts nothing more', async () => {
   const workers = open({ count: 1 });
   const body = bodyOf(await workers.read(job('large-1')));
   const queued = workers.read(job('small'));
@@ -167,7 +167,7 @@ it('fails all that is under way when it is closed, and takes nothing more', asyn
   await expect(workers.read(job('small'))).rejects.toThrow('cannot read small: the workers are closed');
 });
 
-it('fails the reading whose thread dies, and goes on with a new thread', async () => {
+it('fails the reading whose thread dies, and continues with a new thread', async () => {
   const dies = dir.write('dies-once.mjs', diesOnce(path.join(dir.path, 'died'), entry));
   const workers = open({ count: 1, entry: dies });
   const first = workers.read(job('small'));

@@ -62,7 +62,7 @@ describe.each([
       PART + 1,
       2 * PART,
       2 * PART + 1,
-    ])('has the bytes of an incompressible file of %i bytes as they are', async (size) => {
+    ])('has the unchanged bytes of an incompressible file of %i bytes', async (size) => {
       const content = incompressible(size);
       dir.write('r.dat', content);
       const body = bodyOf(await workers.read(job('r.dat')));
@@ -118,7 +118,7 @@ describe.each([
       );
     });
 
-    it('knows the md5 of a file of one part before the first byte leaves, and of a larger one after', async () => {
+    it('knows the md5 of a file of one part before the first byte leaves, and of a larger file afterwards', async () => {
       dir.write('small', incompressible(8 * MiB));
       dir.write('large', incompressible(8 * MiB + 1));
       const small = bodyOf(await workers.read(job('small')));
@@ -128,7 +128,7 @@ describe.each([
       await readAll(large);
     });
 
-    it('is not compressed when that was not asked for', async () => {
+    it('is not compressed unless that was requested', async () => {
       dir.write('r.dat', compressible(3 * MiB));
       const body = bodyOf(await workers.read(job('r.dat', { compression: RAW })));
       expect(body.compressed).toBe(false);
@@ -161,7 +161,7 @@ describe.each([
     it.each([
       ['small', 10_000],
       ['large', 20 * MiB],
-    ])('is told from a %s one of the same size, whose md5 is then known', async (_, size) => {
+    ])('is distinguished from a %s one of the same size, whose md5 is then known', async (_, size) => {
       const content = incompressible(size);
       dir.write('r.dat', content);
       const body = bodyOf(
@@ -173,7 +173,7 @@ describe.each([
   });
 
   describe('what is not read', () => {
-    it('is a file that has a writer', async () => {
+    it('is a file with a writer', async () => {
       const writer = fs.openSync(dir.write('r.dat', 'half of'), 'a');
       expect(await workers.read(job('r.dat'))).toEqual({ kind: 'writer' });
       expect(await workers.md5('r.dat')).toEqual({ kind: 'writer' });
@@ -189,14 +189,14 @@ describe.each([
       expect(await workers.read(job('r.dat', { expected }))).toEqual({ kind: 'moved' });
     });
 
-    it('is what is not there', async () => {
+    it('is a file that does not exist', async () => {
       dir.write('file', '');
       expect(await workers.read(job('none'))).toEqual({ kind: 'gone' });
       expect(await workers.read(job('file/below'))).toEqual({ kind: 'gone' });
       expect(await workers.md5('none')).toEqual({ kind: 'gone' });
     });
 
-    it('is a symbolic link, and what stands behind one', async () => {
+    it('is a symbolic link, or a file behind one', async () => {
       dir.write('real/r.dat', 'content');
       fs.symlinkSync('real/r.dat', path.join(dir.path, 'link'));
       fs.symlinkSync('real', path.join(dir.path, 'way'));
@@ -231,11 +231,11 @@ it('gives the md5 of a file of any size', async () => {
   }
 });
 
-it('compresses with zstd-napi where that is installed', async () => {
+it('compresses with zstd-napi if that is installed', async () => {
   expect(await workers.compressor()).toBe('zstd-napi');
 });
 
-it('a worker is warned of nothing when it closes a file: what nobody reads would be kept for ever', async () => {
+it('a worker gets no warning when it closes a file: nobody would read it, and it would be kept for ever', async () => {
   dir.write('file', 'x');
   const program = await bundleEntry('test/read/fixtures/open-and-close.ts');
   const said = await new Promise<FromWorker>((message, death) => {

@@ -155,13 +155,17 @@ it('is text on a terminal, whatever others have written into it', async () => {
 describe('a job that is no JSON', () => {
   const key = (name: string): string => `capture:lab:${name}`;
 
+  const NO_FIELDS = 'its options or its progress are no JSON';
+  const WHY = ['its data is no JSON', NO_FIELDS, NO_FIELDS];
+
   it.each([
     ['a text', 'not json'],
     ['half of a list', '['],
     ['null', 'null'],
     ['an object that lacks all', '{"format":1}'],
     ['a list 100,000 deep', '['.repeat(100_000)],
-  ])('stops neither a worker nor those who look: %s', async (_, bad) => {
+  ])('stops neither a worker nor those who look, and ends once: %s', async (_, bad) => {
+    const isJson = bad.startsWith('{') || bad === 'null';
     redis = await openRedis(place.dir);
     const queue = redis.url('lab');
     await submit(queue);
@@ -195,6 +199,16 @@ describe('a job that is no JSON', () => {
       () => ['r.0', 'r.1'].every((name) => fs.existsSync(path.join(place.store, name))),
       'both are done',
     );
+    // Each has ended once, and says why; none waits for its lock to run out.
+    await until(() => redis.cli('ZCARD', key('s.melt:failed')) === '3', 'all bad jobs have failed');
+    for (const list of ['s.melt:active', 's.melt:wait', 'notices:active', 'notices:wait'])
+      await until(() => redis.cli('LRANGE', key(list), '0', '-1') === '', `nothing is left in ${list}`);
+    const shown = place.capture(['queue', 'status', 'melt', '--queue', queue]);
+    await shown.status;
+    for (const n of [0, 1, 2])
+      expect(shown.stdout()).toMatch(
+        new RegExp(`^ +${7 + n} .*cannot be read: ${isJson ? '' : WHY[n]}`, 'm'),
+      );
     for (const words of [['status'], ['status', 'melt'], ['retry', 'melt']]) {
       const look = place.capture(['queue', ...words, '--queue', queue]);
       expect([0, 1], look.stderr()).toContain(await look.status);

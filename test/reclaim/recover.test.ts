@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { openJournal, readJournal, type JournalEntry } from '../../src/reclaim/journal.ts';
 import { openReclaimer } from '../../src/reclaim/reclaim.ts';
 import { recoverReclaims } from '../../src/reclaim/recover.ts';
+import { setAsideName } from '../../src/reclaim/set-aside.ts';
+import type { RelPath } from '../../src/model/path.ts';
 import { bundle } from '../support/bundle.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
@@ -22,58 +23,42 @@ afterEach(() => {
   process.off('SIGIO', noteLease);
 });
 
-/** What a process leaves that was killed between the journal and the rename. */
-async function diesAfterJournal(name: string): Promise<JournalEntry> {
-  fs.mkdirSync(path.join(dir.path, '.capture/reclaim'), { recursive: true });
-  const entry = { id: 'run-1', path: name, file: dir.facts(name) };
-  const journal = openJournal(dir);
-  await journal.begin(entry);
-  await journal.close();
-  return entry;
-}
-
 /** What a process leaves that was killed between the rename and the deletion. */
-async function diesAfterRename(name: string): Promise<string> {
-  const { id } = await diesAfterJournal(name);
-  const aside = path.join(dir.path, '.capture/reclaim', id);
-  fs.renameSync(path.join(dir.path, name), aside);
-  return aside;
+function diesAfterRename(name: RelPath): string {
+  const aside = setAsideName({ id: 'run-1', path: name, pushed: dir.facts(name) });
+  const absolute = path.join(dir.path, '.capture/reclaim', aside);
+  fs.mkdirSync(path.dirname(absolute), { recursive: true });
+  fs.renameSync(path.join(dir.path, name), absolute);
+  return absolute;
 }
 
 describe('after a crash', () => {
-  test('before the rename, the file is where it was and there is nothing to recover', async () => {
-    dir.write('out/r.dat', 'bytes');
-    await diesAfterJournal('out/r.dat');
-    expect(await recoverReclaims(dir)).toEqual([]);
-    expect(dir.read('out/r.dat')).toBe('bytes');
-  });
-
   test('after the rename, the file goes back where it was', async () => {
     dir.write('out/r.dat', 'bytes');
-    await diesAfterRename('out/r.dat');
-    expect(await recoverReclaims(dir)).toEqual([{ kind: 'put-back', path: 'out/r.dat' }]);
+    diesAfterRename('out/r.dat');
+    expect(recoverReclaims(dir)).toEqual([{ kind: 'put-back', path: 'out/r.dat' }]);
     expect(dir.read('out/r.dat')).toBe('bytes');
   });
 
   test('the file goes back also when it was written after the rename', async () => {
     dir.write('r.dat', 'bytes');
-    fs.appendFileSync(await diesAfterRename('r.dat'), ' and more');
-    expect(await recoverReclaims(dir)).toEqual([{ kind: 'put-back', path: 'r.dat' }]);
+    fs.appendFileSync(diesAfterRename('r.dat'), ' and more');
+    expect(recoverReclaims(dir)).toEqual([{ kind: 'put-back', path: 'r.dat' }]);
     expect(dir.read('r.dat')).toBe('bytes and more');
   });
 
   test('the file goes back into its directory, which is made anew', async () => {
     dir.write('out/r.dat', 'bytes');
-    await diesAfterRename('out/r.dat');
+    diesAfterRename('out/r.dat');
     fs.rmdirSync(path.join(dir.path, 'out'));
-    expect(await recoverReclaims(dir)).toEqual([{ kind: 'put-back', path: 'out/r.dat' }]);
+    expect(recoverReclaims(dir)).toEqual([{ kind: 'put-back', path: 'out/r.dat' }]);
     expect(dir.read('out/r.dat')).toBe('bytes');
   });
 
   test('after the deletion, there is nothing to recover', async () => {
     dir.write('r.dat', 'bytes');
-    fs.rmSync(await diesAfterRename('r.dat'));
-    expect(await recoverReclaims(dir)).toEqual([]);
+    fs.rmSync(diesAfterRename('r.dat'));
+    expect(recoverReclaims(dir)).toEqual([]);
     expect(dir.has('r.dat')).toBe(false);
   });
 });
@@ -81,9 +66,9 @@ describe('after a crash', () => {
 describe('when the path was made anew', () => {
   test('the deletion is finished if the file still is what was pushed', async () => {
     dir.write('r.dat', 'old');
-    await diesAfterRename('r.dat');
+    diesAfterRename('r.dat');
     dir.write('r.dat', 'new');
-    expect(await recoverReclaims(dir)).toEqual([{ kind: 'finished', path: 'r.dat' }]);
+    expect(recoverReclaims(dir)).toEqual([{ kind: 'finished', path: 'r.dat' }]);
     expect(dir.names('.capture/reclaim')).toEqual([]);
     expect(dir.read('r.dat')).toBe('new');
   });
@@ -95,91 +80,82 @@ describe('when the path was made anew', () => {
   ];
   test.each(moved)('the file is kept aside if it %s', async (_how, change) => {
     dir.write('r.dat', 'old');
-    change(await diesAfterRename('r.dat'));
+    change(diesAfterRename('r.dat'));
     dir.write('r.dat', 'new');
-    expect(await recoverReclaims(dir)).toEqual([
-      { kind: 'aside', path: 'r.dat', aside: '.capture/aside/1-r.dat' },
-    ]);
+    expect(recoverReclaims(dir)).toEqual([{ kind: 'aside', path: 'r.dat', aside: '.capture/aside/1-r.dat' }]);
     expect(dir.read('.capture/aside/1-r.dat')).toContain('old');
     expect(dir.read('r.dat')).toBe('new');
   });
 
   test('the file is kept aside if somebody still writes it', async () => {
     dir.write('r.dat', 'old');
-    const fd = fs.openSync(await diesAfterRename('r.dat'), 'r+');
+    const fd = fs.openSync(diesAfterRename('r.dat'), 'r+');
     dir.write('r.dat', 'new');
-    expect(await recoverReclaims(dir)).toEqual([
-      { kind: 'aside', path: 'r.dat', aside: '.capture/aside/1-r.dat' },
-    ]);
+    expect(recoverReclaims(dir)).toEqual([{ kind: 'aside', path: 'r.dat', aside: '.capture/aside/1-r.dat' }]);
     fs.closeSync(fd);
     expect(dir.read('.capture/aside/1-r.dat')).toBe('old');
   });
 
   test('the file is kept aside if its directory has become a link', async () => {
     dir.write('out/r.dat', 'old');
-    const aside = await diesAfterRename('out/r.dat');
+    const aside = diesAfterRename('out/r.dat');
     fs.appendFileSync(aside, ' and more');
     fs.rmdirSync(path.join(dir.path, 'out'));
     fs.symlinkSync('/tmp', path.join(dir.path, 'out'));
-    expect(await recoverReclaims(dir)).toEqual([
+    expect(recoverReclaims(dir)).toEqual([
       { kind: 'aside', path: 'out/r.dat', aside: '.capture/aside/1-r.dat' },
     ]);
   });
 });
 
-describe('the journal', () => {
-  test('a file that it does not name is kept aside', async () => {
+describe('the name of a file that is set aside', () => {
+  const names = [
+    'r.dat',
+    'out/deep/r.dat',
+    '50% of it/%7C|%25/|',
+    '~',
+    'two\nlines',
+    'x'.repeat(255),
+    `${'deep/'.repeat(700)}r.dat`,
+    `${'ä'.repeat(100)}/${'%'.repeat(100)}/${'~/'.repeat(200)}...`,
+  ];
+  test.each(names)('says where it stood: %j', async (name) => {
+    dir.write(name, 'bytes');
+    const aside = diesAfterRename(name);
+    for (const part of path.relative(dir.path, aside).split('/'))
+      expect(Buffer.byteLength(part)).toBeLessThanOrEqual(255);
+    expect(recoverReclaims(dir)).toEqual([{ kind: 'put-back', path: name }]);
+    expect(dir.read(name)).toBe('bytes');
+    expect(dir.names('.capture/reclaim')).toEqual([]);
+  });
+
+  test('a file that has another one is kept aside', async () => {
     dir.write('.capture/reclaim/run-7', 'bytes');
-    expect(await recoverReclaims(dir)).toEqual([
+    expect(recoverReclaims(dir)).toEqual([
       { kind: 'aside', path: undefined, aside: '.capture/aside/1-run-7' },
     ]);
     expect(dir.read('.capture/aside/1-run-7')).toBe('bytes');
   });
 
-  test('is read past a torn line, and a path in it that leads out is not believed', async () => {
-    dir.write('r.dat', 'bytes');
-    await diesAfterRename('r.dat');
-    const good = dir.read('.capture/journal').trim();
-    const evil = JSON.stringify({ ...JSON.parse(good), id: 'run-2', path: '../r.dat' });
-    dir.write('.capture/journal', `${good.slice(0, 40)}\n${good}\n${evil}\n${good.slice(-30)}`);
-    dir.write('.capture/reclaim/run-2', 'other');
-    expect([...readJournal(dir).keys()]).toEqual(['run-1']);
-    expect(await recoverReclaims(dir)).toEqual([
-      { kind: 'put-back', path: 'r.dat' },
-      { kind: 'aside', path: undefined, aside: '.capture/aside/1-run-2' },
-    ]);
+  test('leads nowhere else', async () => {
+    const pushed = { size: 5, mtimeNs: '1' };
+    for (const evil of ['../r.dat', '/etc/r.dat', 'a/../../r.dat'])
+      dir.write(`.capture/reclaim/${setAsideName({ id: 'run-1', path: evil, pushed })}`, 'bytes');
+    const recovered = recoverReclaims(dir);
+    expect(recovered.map(({ kind, path: to }) => [kind, to])).toEqual(
+      Array.from({ length: 3 }, () => ['aside', undefined]),
+    );
   });
 
-  test('makes the next entries wait when its reserve is full, and takes them when the others are done', async () => {
-    dir.write('r.dat', 'bytes');
-    fs.mkdirSync(path.join(dir.path, '.capture'));
-    const file = dir.facts('r.dat');
-    const journal = openJournal(dir);
-    const size = dir.facts('.capture/journal').size;
-    const begun: string[] = [];
-    const longName = 'x'.repeat(4000);
-    const all = Array.from({ length: 40 }, async (_, n) => {
-      await journal.begin({ id: `run-${n}`, path: longName, file });
-      begun.push(`run-${n}`);
-    });
-    await vi.waitFor(() => expect(begun.length).toBeGreaterThan(0), { interval: 1 });
-    const first = [...begun];
-    expect(first.length).toBeLessThan(40);
-    expect([...readJournal(dir).keys()]).toEqual(first);
-    for (const id of first) journal.done(id);
-    await Promise.all(all);
-    expect(begun).toHaveLength(40);
-    expect([...readJournal(dir).keys()]).toEqual(expect.arrayContaining(begun.slice(first.length)));
-    for (const id of begun) journal.done(id);
-    expect(dir.facts('.capture/journal').size).toBe(size);
-    await journal.close();
-    expect(dir.has('.capture/journal')).toBe(false);
+  test('of several components leaves no directory behind that a crash has left empty', async () => {
+    fs.mkdirSync(path.join(dir.path, '.capture/reclaim/run-1.5.1~long/~er'), { recursive: true });
+    expect(recoverReclaims(dir)).toEqual([]);
+    expect(dir.names('.capture/reclaim')).toEqual([]);
   });
 });
 
 describe('a process that is killed while it reclaims 300 files', () => {
   const moments: readonly (readonly [string, () => boolean])[] = [
-    ['has written its journal', () => readJournal(dir).size > 0],
     ['has set files aside', () => dir.names('.capture/reclaim').length > 0],
     ['has deleted some', () => dir.names('.capture/reclaim').length > 100 && dir.names('out').length < 100],
     [
@@ -201,7 +177,7 @@ describe('a process that is killed while it reclaims 300 files', () => {
       await ended;
     }
     const before = [...dir.names('out'), ...dir.names('.capture/reclaim')];
-    const recovered = await recoverReclaims(dir);
+    const recovered = recoverReclaims(dir);
     expect(recovered.every(({ kind }) => kind === 'put-back')).toBe(true);
     // All that the kill left is there again under its own name, with its own bytes.
     expect(dir.names('out')).toHaveLength(before.length);

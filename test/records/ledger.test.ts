@@ -1,5 +1,11 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Behind, CaptureRecord, Generation, StoredFile } from '../../src/model/format/records.ts';
+import {
+  type Behind,
+  type CaptureRecord,
+  type Generation,
+  parseRecord,
+  type StoredFile,
+} from '../../src/model/format/records.ts';
 import { type History, unionOf } from '../../src/model/checkpoint/history.ts';
 import { newDeferred } from '../../src/model/waiting.ts';
 import { Baselines, Ledger, type LedgerOptions } from '../../src/records/ledger.ts';
@@ -82,6 +88,7 @@ function open(history: Partial<History> = {}): Ledger {
       ...history,
     },
     base: undefined,
+    takeovers: [],
     newId: () => 'id',
     tidy: { delete: async () => true },
   };
@@ -92,21 +99,22 @@ const last = (): CaptureRecord => {
   return JSON.parse(record?.toString() ?? '') as CaptureRecord;
 };
 
+const file = (push: string, facts: Partial<StoredFile> = {}): StoredFile => ({
+  path: 'r',
+  kind: 'file',
+  key: `r.0.partial-2.${push}`,
+  push,
+  attempt: 2,
+  md5: '0'.repeat(32),
+  size: 1,
+  compressed: false,
+  mtimeNs: '1',
+  mode: 0o644,
+  suspect: true,
+  ...facts,
+});
+
 describe('an object beside a result’s name', () => {
-  const file = (push: string, facts: Partial<StoredFile> = {}): StoredFile => ({
-    path: 'r',
-    kind: 'file',
-    key: `r.0.partial-2.${push}`,
-    push,
-    attempt: 2,
-    md5: '0'.repeat(32),
-    size: 1,
-    compressed: false,
-    mtimeNs: '1',
-    mode: 0o644,
-    suspect: true,
-    ...facts,
-  });
   const NAMED = { key: 'r.0', suspect: undefined };
 
   it('is named by the next record, with each state of the result', async () => {
@@ -234,11 +242,15 @@ describe('a set of an earlier attempt', () => {
     expect(namesAfter(zombie, {})).toEqual(['2-2', '2-1', '1-3']);
   });
 
-  it('that an attempt before this one has deleted is still named, and one of its own is not', async () => {
+  it('that an attempt before this one, or a dead sidecar of this one, knew is named once it is deleted', async () => {
     const ledger = open({ generations: [set(2, 2), set(2, 1), set(1, 4)], dropped: ['1-3'] });
-    ledger.setGenerations([set(2, 3), set(2, 2), set(1, 4)]);
+    ledger.setGenerations([set(2, 1004), set(2, 2), set(1, 4)]);
     await ledger.write('stored');
-    expect(last().dropped).toEqual(['1-3']);
+    expect(last().dropped).toEqual(['1-3', '2-1']);
+    // What this sidecar has made itself no other record names.
+    ledger.setGenerations([set(2, 1005), set(2, 2), set(1, 4)]);
+    await ledger.write('stored');
+    expect(last().dropped).toEqual(['1-3', '2-1']);
   });
 
   it('is named as deleted by no record while all are kept', async () => {
@@ -247,3 +259,55 @@ describe('a set of an earlier attempt', () => {
     expect(last().dropped).toBeUndefined();
   });
 });
+
+describe('a record that would be too large to be read', () => {
+  const member = (n: number): StoredFile => file('push', { path: `${'d'.repeat(300)}/${n}.chk` });
+  const setOf = (files: number): Generation => ({
+    attempt: 2,
+    generation: 1,
+    at: new Date(0).toISOString(),
+    members: Array.from({ length: files }, (_, n) => member(n)),
+    companions: [],
+  });
+
+  it('is not written, and the reason is told', async () => {
+    const ledger = open();
+    ledger.setGenerations([setOf(40_000)]);
+    await expect(ledger.write('checkpoint')).rejects.toMatchObject({
+      status: 74,
+      message: expect.stringContaining('40000 files'),
+      hint: expect.stringContaining('--newest'),
+    });
+    expect(store.objects.size).toBe(0);
+    // The next number is free.
+    ledger.setGenerations([setOf(1000)]);
+    await ledger.write('checkpoint');
+    expect(parseRecord(textOf(store))).toMatchObject({ seq: 1 });
+  });
+
+  it('names fewer of the files that are missing, and of the partial results', async () => {
+    const ledger = open();
+    for (let n = 0; n < 40_000; n += 1) ledger.notePartial(member(n));
+    const left = Array.from({ length: 40_000 }, (_, n) => ({ path: member(n).path, why: 'not stored' }));
+    await ledger.write('preempted', { left });
+    const record = parseRecord(textOf(store));
+    expect(record).toMatchObject({ kind: 'preempted' });
+    if ('invalid' in record) return;
+    expect(record.left.length).toBe(10_000);
+    expect(record.partials.at(-1)?.path).toBe(member(39_999).path);
+  });
+});
+
+it('a record with a number that no capture reads is not written, wherever the number came from', async () => {
+  const ledger = open({ kept: new Map([['r', 999_999_999]]) });
+  ledger.noteKept('r', 1_000_000_000);
+  await expect(ledger.write('stored')).rejects.toMatchObject({
+    status: 74,
+    message: expect.stringContaining('kept.r'),
+  });
+  expect(store.objects.size).toBe(0);
+});
+
+function textOf({ objects }: MemoryStore): string {
+  return [...objects.values()].at(-1)?.bytes.toString() ?? '';
+}

@@ -7,7 +7,7 @@ import {
   droppedGenerations,
   droppedKeys,
   keptGenerations,
-  keysOf,
+  generationKeys,
 } from '../../src/model/checkpoint/retention.ts';
 import { type KeyScope, parseRecordKey } from '../../src/model/format/keys.ts';
 import { type Generation, textWithSum } from '../../src/model/format/records.ts';
@@ -224,6 +224,7 @@ async function open(
       },
       history,
       base: records.at(-1),
+      takeovers: [],
       newId: () => `${attempt}`,
       now: () => new Date(0),
       tidy,
@@ -284,7 +285,7 @@ async function forgotten(): Promise<readonly string[]> {
   const { disk, committed } = world;
   const listing = await listRecords(disk, SCOPE);
   const dropped = await readDropped(disk, listing);
-  const told = new Set([...(await restorable()), ...dropped].flatMap(keysOf));
+  const told = new Set([...(await restorable()), ...dropped].flatMap(generationKeys));
   const recorded = [...committed].flatMap(([attempt, newest]) =>
     Array.from({ length: newest }, (_, n) => `k.chk.t.0.${generationName({ attempt, generation: n + 1 })}`),
   );

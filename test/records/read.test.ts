@@ -1,5 +1,7 @@
 // What a start reads of earlier attempts: the newest whole record of each, few at a time, in the order of the attempts.
-import { beforeEach, describe, expect, it } from 'vitest';
+import v8 from 'node:v8';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { firstNumber } from '../../src/model/checkpoint/takeovers.ts';
 import { type KeyScope, recordKey } from '../../src/model/format/keys.ts';
 import { textWithSum } from '../../src/model/format/records.ts';
 import { runFields } from '../../src/records/ledger.ts';
@@ -91,6 +93,22 @@ describe('readNewest', () => {
     );
   });
 
+  it('has room for the newest attempts before the older ones', async () => {
+    const left = Array.from({ length: 2000 }, (_, n) => ({ path: `f${n}`, why: 'x' }));
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) await record(attempt, 3, 'stored', { left });
+    const { heap_size_limit: _, ...others } = v8.getHeapStatistics();
+    const spy = vi.spyOn(v8, 'getHeapStatistics');
+    onTestFinished(() => spy.mockRestore());
+    // For the values of three records.
+    spy.mockReturnValue({ ...others, heap_size_limit: 2 * 40 * 3 * 10_500 });
+    const { read } = await readCounted();
+    const whole = read.records
+      .filter(({ record: one }) => one.seq === 3)
+      .map(({ record: one }) => one.attempt);
+    expect(whole).toEqual([18, 19, 20]);
+    expect(read.problems.length).toBeGreaterThan(0);
+  });
+
   it('takes the one before it where the newest is damaged, and tells of each in the order of attempts', async () => {
     damage(20, 2, 'stored');
     damage(3, 2, 'stored');
@@ -112,6 +130,52 @@ describe('readNewest', () => {
       '0007',
       '0020',
     ]);
+  });
+});
+
+describe('of a sidecar that was replaced', () => {
+  const set = (generation: number): object => ({
+    attempt: 20,
+    generation,
+    at: new Date(0).toISOString(),
+    members: [],
+  });
+
+  const namesIn = ({ records }: ReadRecords): readonly number[] =>
+    records.at(-1)?.record.generations.map(({ generation }) => generation) ?? [];
+  const FIRST = { seq: firstNumber(2, true), generation: firstNumber(2, true) };
+
+  it('a record that arrived later tells of sets that its successor has never heard of', async () => {
+    await record(20, 2, 'stored', { generations: [set(2), set(1)] });
+    await record(20, 3, 'stored', { generations: [set(4), set(3), set(2), set(1)] });
+    const generations = [set(FIRST.generation), set(2)];
+    await record(20, FIRST.seq + 1, 'stored', { takeovers: [FIRST], generations });
+    const { read, keys } = await readCounted();
+    expect(namesIn(read)).toEqual([FIRST.generation, 4, 3, 2]);
+    // What its successor knew is not read.
+    expect(keys).toHaveLength(ATTEMPTS + 1);
+  });
+
+  it.each(['late', 'newest'])(
+    'few %s records are read, however many somebody has put there',
+    async (which) => {
+      const from = which === 'late' ? 3 : FIRST.seq + 1;
+      for (let seq = from; seq < from + 100; seq += 1)
+        await disk.put(recordKey(SCOPE, 20, seq, 'stored'), Buffer.from(''), { meta: {} });
+      await record(20, FIRST.seq, 'stored', { takeovers: [FIRST] });
+      const { read, keys } = await readCounted();
+      expect(read.records.map((one) => one.record.seq)).toContain(which === 'late' ? FIRST.seq : 2);
+      expect(read.unreadable).toEqual(which === 'late' ? [] : [20]);
+      expect(keys.length).toBeLessThanOrEqual(ATTEMPTS + 20);
+    },
+  );
+
+  it('no set comes back that a successor knows better, or has deleted', async () => {
+    await record(20, 3, 'stored', { generations: [set(4), set(3)] });
+    const generations = [{ ...set(3), suspect: true }];
+    await record(20, FIRST.seq, 'stored', { takeovers: [FIRST], generations, dropped: ['20-4'] });
+    const { read } = await readCounted();
+    expect(read.records.at(-1)?.record.generations).toMatchObject([{ generation: 3, suspect: true }]);
   });
 });
 

@@ -184,6 +184,17 @@ describe('a name', () => {
     },
   );
 
+  test.each([`${'n'.repeat(256)}.dat`, `${'n'.repeat(256)}/r.dat`])(
+    'that is too long for the file system is refused (%#)',
+    async (name) => {
+      const source = { ...storeFile(store, 'r.dat', 'x'), path: name };
+      expect(await fetchOne(source)).toEqual({
+        kind: 'refused',
+        why: 'its name is too long for the file system',
+      });
+    },
+  );
+
   test('below a link is refused, also when the link stays inside', async () => {
     fs.mkdirSync(path.join(dir.path, 'real'));
     fs.symlinkSync('real', path.join(dir.path, 'out'));
@@ -267,6 +278,6 @@ describe('a failure', () => {
 
 test('what an interrupted restore has left is cleared away', async () => {
   dir.write('.capture/restore/abc/0', 'half');
-  clearStaging(dir);
+  await clearStaging(dir);
   expect(dir.has('.capture/restore')).toBe(false);
 });

@@ -12,7 +12,7 @@ import {
 } from '../../src/model/format/keys.ts';
 import { textWithSum } from '../../src/model/format/records.ts';
 import { findInputs, type InputSearch } from '../../src/restore/inputs.ts';
-import { recordedKeys } from '../../src/sidecar/startup/inputs-told.ts';
+import { recordedKeys } from '../../src/sidecar/startup/input-search.ts';
 import type { Store } from '../../src/store/contract/store.ts';
 import { anyPath } from '../support/any-path.ts';
 import { memoryStore } from '../support/memory-store.ts';

@@ -15,6 +15,8 @@ import { testDir, type TestDir } from '../support/work-dir.ts';
 const PIECES = ['the first piece\n', 'x'.repeat(200_000), 'the last\n'];
 const CONTENT = PIECES.join('');
 const { signal } = new AbortController();
+/** RFC 8878: a frame that goes on and on, and holds nothing. */
+const EMPTY_BLOCKS = Buffer.concat([Buffer.from('28b52ffd0000', 'hex'), Buffer.alloc(3 * 2 ** 20)]);
 
 let dir: TestDir;
 let store: MemoryStore;
@@ -82,6 +84,7 @@ describe('a companion', () => {
     ['has other bytes', 0, (bytes) => Buffer.from(bytes).fill('?'), 'md5'],
     ['is shorter', 2, (bytes) => bytes.subarray(1), 'has 8 bytes, its record says 9'],
     ['is longer', 0, (bytes) => Buffer.concat([bytes, bytes]), 'is longer than the 16 bytes'],
+    ['is a frame of empty blocks', 1, () => EMPTY_BLOCKS, 'is larger than its content can be'],
     ['cannot be decompressed', 1, (bytes) => bytes.subarray(0, 5), 'cannot be decompressed'],
   ])('is corrupt when a segment %s', async (_, at, change, why) => {
     damage(at, change);

@@ -1,8 +1,17 @@
+import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { RestoreRole } from '../../src/model/file/local-policy.ts';
-import { surveyLocal, type Surveyed } from '../../src/restore/local.ts';
+import { md5Of } from '../../src/model/md5.ts';
+import {
+  decideLocal,
+  type LocalDecision,
+  type LocalQuestion,
+  md5OfFile,
+  type RestoreRole,
+  surveyLocal,
+  type SurveyedFile,
+} from '../../src/restore/local.ts';
 import type { Source } from '../../src/restore/source.ts';
 import { memoryStore } from '../support/memory-store.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
@@ -14,7 +23,7 @@ beforeEach(() => {
 });
 afterEach(() => dir.remove());
 
-async function survey(source: Source, role: RestoreRole = 'resumed'): Promise<Surveyed | undefined> {
+async function survey(source: Source, role: RestoreRole = 'resumed'): Promise<SurveyedFile | undefined> {
   return (await surveyLocal(dir, [source], { role, onLocal: 'stored' }))[0];
 }
 
@@ -32,6 +41,11 @@ test('a file with the same bytes stays, whatever its times', async () => {
     decision: 'keep',
     localIsNewer: false,
   });
+});
+
+test('a name that no file system takes is not there: the fetch refuses it', async () => {
+  const tooLong = { ...source('state'), path: 'k'.repeat(300) };
+  expect(await survey(tooLong)).toMatchObject({ local: 'absent', decision: 'fetch' });
 });
 
 test.each(['STATE', 'state and more'])('a file with other bytes (%s) makes room', async (content) => {
@@ -58,4 +72,30 @@ test('a link is the same when it points to the same, and never the same as a fil
 
 test('a name that leads out is not looked at', async () => {
   expect(await survey({ ...source('state'), path: '../../etc/passwd' })).toMatchObject({ local: 'absent' });
+});
+
+const question: LocalQuestion = { role: 'resumed', local: 'differs', localIsNewer: false, onLocal: 'stored' };
+
+test.each<readonly [string, Partial<LocalQuestion>, LocalDecision]>([
+  ['what is not there is fetched', { local: 'absent' }, 'fetch'],
+  ['an input that is not there is fetched', { role: 'input', local: 'absent' }, 'fetch'],
+  ['an input stays although it differs', { role: 'input', onLocal: 'stored' }, 'keep'],
+  ['what is the same stays', { local: 'same' }, 'keep'],
+  ['the stored one wins', {}, 'replace'],
+  ['the stored one wins over a newer local one', { localIsNewer: true }, 'replace'],
+  [
+    'the newer local one stays when the newest is asked for',
+    { localIsNewer: true, onLocal: 'newest' },
+    'keep',
+  ],
+  ['an older local one makes room when the newest is asked for', { onLocal: 'newest' }, 'replace'],
+])('%s', (_sentence, part, decision) => {
+  expect(decideLocal({ ...question, ...part })).toBe(decision);
+});
+
+test('a file longer than one read is hashed whole', async () => {
+  const bytes = randomBytes(2 ** 20 + 17);
+  const fd = fs.openSync(dir.write('big', bytes), 'r');
+  expect(await md5OfFile(fd)).toBe(md5Of(bytes));
+  fs.closeSync(fd);
 });

@@ -43,7 +43,7 @@ function listen(shared: SharedNotices): Heard {
   return { notices, told };
 }
 
-it('each hears what comes, and one that begins later hears what stands', async () => {
+it('each hears of new notices, and one that begins later hears of those in force', async () => {
   const shared = new SharedNotices({});
   const [a, b] = [listen(shared), listen(shared)];
   dir.write('stop', '');
@@ -55,7 +55,7 @@ it('each hears what comes, and one that begins later hears what stands', async (
   expect(a.told).toEqual(['file', 'no file']);
 });
 
-it('one that has ended hears nothing more, and the others do', async () => {
+it('one that has ended hears nothing more, but the others do', async () => {
   const shared = new SharedNotices({});
   const [a, b] = [listen(shared), listen(shared)];
   a.notices.close();

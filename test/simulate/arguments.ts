@@ -3,31 +3,31 @@ import type { Plan } from './program/plan.ts';
 
 export interface Arguments {
   readonly seconds: number;
-  /** At most so many. */
+  /** The most schedules to try. */
   readonly schedules: number;
-  /** The first. */
+  /** The first seed. */
   readonly seed: number;
-  /** From one to the next. */
+  /** The step from one seed to the next. */
   readonly step: number;
-  /** Instead of that of a seed. */
+  /** A plan to run instead of one from a seed. */
   readonly plan: Plan | undefined;
   readonly isTraced: boolean;
-  /** What fails is made small. */
+  /** Shrinks a schedule that fails. */
   readonly shrinks: boolean;
-  /** At the first failure. */
+  /** Stops at the first failure. */
   readonly stops: boolean;
-  /** One schedule. */
+  /** Runs only one schedule. */
   readonly isAlone: boolean;
 }
 
-/** A seed, or a plan, without a time is run alone. */
+/** A seed or a plan without a time is run alone. */
 export function readArguments(words: readonly string[]): Arguments {
   const valueOf = (name: string): string | undefined => {
     const at = words.indexOf(name);
     return at === -1 ? undefined : words[at + 1];
   };
   const [seconds, schedules, seed, plan] = ['--seconds', '--schedules', '--seed', '--plan'].map(valueOf);
-  // Of the processes that share the work: which this is, and how many there are.
+  // If several processes share the work: the number of this one, and how many there are.
   const [nth = 0, step = 1] = (valueOf('--share') ?? '0/1').split('/').map(Number);
   const isTraced = words.includes('--trace');
   const isAlone = isTraced || plan !== undefined || (seed !== undefined && seconds === undefined);

@@ -1,5 +1,5 @@
-// Bundles the simulator with the sources, so that each word with the kernel, with the clock and with the network is one with
-// the simulated machine. No file of src/ is changed that decides anything: what is replaced is listed here.
+// Bundles the simulator with the sources, so that kernel, clock and network are those of the simulated machine.
+// Replaces only the files that are listed here, none of which decides anything.
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ const requireHere = createRequire(import.meta.url);
 const root = path.resolve(here, '../..');
 const replaced = (name) => path.join(here, 'replaced', `${name}.ts`);
 
-/** Modules of Node, by what stands in for them. Those of ours see the real ones. */
+/** Modules of Node, and their replacements. The files of the simulator see the real ones. */
 const NODE_MODULES = {
   'node:fs': 'fs',
   'node:fs/promises': 'fs-promises',
@@ -26,16 +26,15 @@ const NODE_MODULES = {
   'node:v8': 'v8',
   'node:zlib': 'zlib',
 };
-/** Modules of src/, by what stands in for them. */
+/** Modules of src/, and their replacements. */
 const SOURCES = {
   'src/native/libc.ts': 'libc',
   'src/native/memory.ts': 'memory',
   'src/native/zstd.ts': 'zstd',
   'src/store/s3/transport.ts': 'transport',
 };
-/** Programs of processes and threads: their bodies become functions, so that there can be several at once. */
+/** Programs of worker threads: their bodies become functions, so that there can be several at once. */
 const PROGRAMS = {
-  'src/sidecar/main.ts': (text) => text.replace(/^main\(\);$/m, 'export { main };'),
   'src/read/worker.ts': (text) => {
     const imports = text.match(/^import [^;]*;$/gm) ?? [];
     const body = text.replace(/^import [^;]*;$/gm, '');
@@ -44,7 +43,7 @@ export function runWorker(parentPort, workerData) {${body}}`;
   },
 };
 
-/** All names of a module of Node; one that this world has not fails when it is called. */
+/** All exports of a module of Node. One that is not simulated throws when it is called. */
 function moduleOf(name) {
   const file = replaced(NODE_MODULES[name]);
   const text = readFileSync(file, 'utf8');
@@ -66,7 +65,7 @@ function moduleOf(name) {
   ].join('\n');
 }
 
-/** What each takes the place of is found by its path below the project. */
+/** Finds what to replace by its path below the project. */
 function replacing(mutant) {
   return {
     name: 'simulated',
@@ -99,7 +98,7 @@ function replacing(mutant) {
   };
 }
 
-/** The simulator as one CommonJS file. `mutant`: one text of one file of src/ is replaced by another. */
+/** Writes the simulator as one CommonJS file. `mutant`: replaces one text in one file of src/. */
 export async function bundle(outfile, mutant) {
   await build({
     entryPoints: [path.join(here, 'main.ts')],

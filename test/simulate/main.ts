@@ -1,5 +1,5 @@
-// `npm run simulate`: tries schedules, one seed after the other, until the time is up; says what it found, and how often
-// each kind of event happened. The last line is for scripts.
+// `npm run simulate`: tries schedules, one seed after the other, until the time is up. Then prints what it found, and
+// how often each kind of event happened. The last line is for scripts.
 import type { Arguments } from './arguments.ts';
 import { makePlan } from './program/make-plan.ts';
 import type { Plan } from './program/plan.ts';
@@ -14,7 +14,7 @@ function out(line: string): void {
   real.stdout.write(`${line}\n`);
 }
 
-/** What was tried, in numbers. */
+/** Counts of what was tried. */
 interface Tally {
   schedules: number;
   events: number;
@@ -28,23 +28,23 @@ interface Tally {
 
 export { readArguments } from './arguments.ts';
 
-/** What modules keep from their first use is there from the first seed on. */
+/** Runs a schedule for each kind of store, so that what modules cache on first use is there from the first seed on. */
 export async function warmUp(): Promise<void> {
   const [file] = [{ name: 'a', role: 'member', idiom: 'in-place', fillBytes: 300_000 }] as const;
   const plain = { attempts: [], rotates: 0, weather: CALM, files: [file] };
   for (const store of ['s3', 'file'] as const) await runSchedule({ ...makePlan(0), ...plain, store });
 }
 
-/** Undefined if the schedule of this seed breaks none. */
+/** The rule that the schedule of this seed breaks; undefined if it breaks none. */
 export async function ruleBrokenBy(seed: number): Promise<string | undefined> {
   const { findings } = await runSchedule(makePlan(seed));
   return findings[0]?.rule;
 }
 
-/** Tries schedules until the time is up, and says what it finds. */
+/** Tries schedules until the time is up, and prints what it finds. */
 export async function search(args: Arguments): Promise<Tally> {
   const { seconds, schedules, seed: first, step, plan: given } = args;
-  // No stack is read but by people, and each costs more than a system call.
+  // Only people read stack traces, and each costs more than a system call.
   if (!args.isTraced) Error.stackTraceLimit = 0;
   await warmUp();
   const tally: Tally = {
@@ -97,7 +97,7 @@ async function tellSmallest(plan: Plan, rule: string): Promise<void> {
   out(`  smallest: --plan '${JSON.stringify(smallest)}'`);
 }
 
-/** Says all that was tried; the last line is for scripts. True: nothing was found. */
+/** Prints the counts; the last line is for scripts. True if nothing was found. */
 export function report(tallies: readonly Tally[]): boolean {
   const sum = (of: (one: Tally) => number): number => tallies.reduce((all, one) => all + of(one), 0);
   const counts = new Map<string, number>();

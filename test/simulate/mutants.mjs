@@ -1,5 +1,5 @@
-// Small mistakes in decisions, in order and in fencing, each planted in one place of src/: the simulator must find every
-// one. `search` must stand in the file once; where the source has moved on, the mutant is mended with it.
+// Small mistakes in decisions, in order and in fencing, each in one place of src/: the simulator must find every one.
+// `search` must occur exactly once in the file; when the source changes, change its mutant too.
 // npm run simulate -- --mutants [name] [--seconds <most for each>]
 import { mkdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -14,12 +14,12 @@ const MUTANTS = {
   },
   'what-a-death-closed-is-not-suspect': {
     file: 'src/model/file/suspect.ts',
-    search: 'return endedAtMs - close.atMs < (asked ? PROMPT_NEWS_MS : LATE_NEWS_MS);',
+    search: 'return endedAtMs - close.atMs < (byStopSignal ? KILL_DELAY_MS : WRAPPER_DELAY_MS);',
     replace: 'return false;',
   },
   'after-sigterm-all-is-proven': {
     file: 'src/model/file/suspect.ts',
-    search: 'return killed || endedAtMs - close.atMs < HANDLED_LIFE_MS;',
+    search: 'return bySignal || endedAtMs - close.atMs < HANDLED_LIFE_MS;',
     replace: 'return false;',
   },
   'a-writer-that-was-stopped-is-believed': {
@@ -37,10 +37,10 @@ const MUTANTS = {
     search: 'isUnfinished.has(path) || staged.has(stateOf(path, inherited))',
     replace: 'isUnfinished.has(path)',
   },
-  'a-death-is-not-known-to-commits': {
+  'a-set-is-proven-at-once': {
     file: 'src/sidecar/checkpoints/commits.ts',
-    search: 'if (verify?.atCommit !== true) this.#ofDeath = new Set(paths);',
-    replace: '',
+    search: 'const doubted: Marks = this.#spare.isProven(files) ? marks : { ...marks, unproven: true };',
+    replace: 'const doubted: Marks = marks;',
   },
   'the-order-of-a-scan-is-that-of-closes': {
     file: 'src/model/checkpoint/pace.ts',
@@ -114,7 +114,7 @@ const MUTANTS = {
   },
   'left-files-are-not-counted': {
     file: 'src/sidecar/shutdown/finish.ts',
-    search: '    ...leftFiles(parts, postponed),\n',
+    search: '    ...(await leftFiles(parts, postponed)),\n',
     replace: '',
   },
   'the-last-record-is-not-waited-for': {
@@ -192,8 +192,8 @@ const MUTANTS = {
   },
   'a-lost-order-comes-back-at-once': {
     file: 'src/model/checkpoint/rounds.ts',
-    search: 'const FIRM = 20;',
-    replace: 'const FIRM = 1;',
+    search: 'const FIRM_AFTER_ROUNDS = 20;',
+    replace: 'const FIRM_AFTER_ROUNDS = 1;',
   },
   'what-a-set-is-ahead-of-is-not-named': {
     file: 'src/model/checkpoint/lacking.ts',
@@ -222,7 +222,7 @@ const MUTANTS = {
   },
 };
 
-/** Runs the same seeds with and without the mistake, until one fails with it alone. */
+/** Runs the same seeds with and without the mistake, until one fails only with it. */
 async function seekOne(name, seconds) {
   const dir = path.resolve('node_modules/.cache/capture-simulate');
   mkdirSync(dir, { recursive: true });
@@ -243,7 +243,7 @@ async function seekOne(name, seconds) {
   return undefined;
 }
 
-/** Other work on the machine does not count. */
+/** CPU time, so that other work on the machine does not count. */
 function cpuS() {
   return process.cpuUsage().user / 1e6;
 }
@@ -252,7 +252,7 @@ export async function seekMutants(only, seconds) {
   const names = Object.keys(MUTANTS).filter(
     (name) => only?.split(',').some((part) => name.includes(part)) ?? true,
   );
-  // Each bundle hears of what nobody catches.
+  // Each bundle listens for uncaught errors.
   process.setMaxListeners(0);
   let found = 0;
   for (const name of names) {

@@ -41,7 +41,7 @@ async function simulate() {
   }
 }
 
-/** Each process tries every n-th seed. A process that ends without a word counts as a failure. */
+/** Each process tries every n-th seed. A process that ends without a result counts as a failure. */
 async function onCores(jobs, file) {
   const shares = Array.from({ length: jobs }, async (_, nth) => {
     const child = fork(fileURLToPath(import.meta.url), [...words, '--share', `${nth}/${jobs}`], {

@@ -1,5 +1,5 @@
-// A short part of what `npm run simulate` does for as long as it is let: schedules of the first seeds, in virtual time, and
-// plans in which it has found something.
+// A short part of `npm run simulate`: the schedules of the first seeds, in virtual time, and plans in which it once
+// found something.
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   ABSENT,
   exactly,
+  type ObjectHead,
   type ObjectMeta,
   type OnTry,
   type Precondition,
@@ -41,12 +42,12 @@ export function storeContract(
     const put = (key: string, text: string, precondition?: Precondition): Promise<PutOutcome['kind']> =>
       kindOf(store.put(key, Buffer.from(text), { meta: newMeta(), precondition }));
 
-    it('gives back the bytes and metadata of an object', async () => {
+    it('returns the bytes and metadata of an object', async () => {
       const meta = { ...newMeta(), size: '17', mtime: '1700000000123456789', mode: '644' };
       expect(await kindOf(store.put('plain/r.dat.3', Buffer.from('seventeen bytes !'), { meta }))).toBe(
         'stored',
       );
-      expect(await store.head('plain/r.dat.3')).toEqual({
+      expect(await toldOf(store, 'plain/r.dat.3')).toEqual({
         key: 'plain/r.dat.3',
         tag: expect.any(String),
         sizeBytes: 17,
@@ -82,7 +83,7 @@ export function storeContract(
       ['equal parts and a rest', [5 * MIB, 5 * MIB, 5 * MIB, 5 * MIB, 1234]],
       ['equal parts and one byte', [5 * MIB, 5 * MIB, 1]],
       ['parts that grow', [5 * MIB, 6 * MIB, 12 * MIB, 7 * MIB]],
-    ])('needs a chunk no more when it says so: a body of %s', async (_, sizes) => {
+    ])('no longer needs a chunk that it has released: a body of %s', async (_, sizes) => {
       const md5 = createHash('md5');
       let released = 0;
       async function* body(): AsyncGenerator<Uint8Array> {
@@ -106,7 +107,7 @@ export function storeContract(
       await store.put('replaced', Buffer.from('old'), { meta: { ...newMeta(), md5: 'of old' } });
       const meta = newMeta();
       await store.put('replaced', Buffer.from('newer'), { meta });
-      expect(await store.head('replaced')).toEqual({
+      expect(await toldOf(store, 'replaced')).toEqual({
         key: 'replaced',
         tag: expect.any(String),
         sizeBytes: 5,
@@ -134,7 +135,7 @@ export function storeContract(
       }
     });
 
-    it('creates only when the key is free', async () => {
+    it('creates only if the key is free', async () => {
       const key = fresh('claimed');
       expect(await put(key, 'mine', ABSENT)).toBe('stored');
       expect(await put(key, 'yours', ABSENT)).toBe('exists');
@@ -151,7 +152,7 @@ export function storeContract(
       expect(await textOf((await store.get(key))?.body)).toBe(`creator ${winner}`);
     });
 
-    it('takes a create-only put that finds its own object for stored: the answer to the first try was lost', async () => {
+    it('counts a create-only put as stored if it finds its own object: the answer to the first try was lost', async () => {
       const meta = newMeta();
       for (let tries = 0; tries < 2; tries += 1)
         expect(await kindOf(store.put('own', Buffer.from('ours'), { meta, precondition: ABSENT }))).toBe(
@@ -162,7 +163,7 @@ export function storeContract(
     it.each([
       ['bytes', (fill: number) => Buffer.alloc(100, fill)],
       ['a body in parts', (fill: number) => chunks([Buffer.alloc(5 * MIB, fill), Buffer.alloc(10, fill)])],
-    ])('replaces with %s exactly the state that is meant', async (_, bodyOf) => {
+    ])('replaces with %s exactly the intended state', async (_, bodyOf) => {
       const key = fresh('state');
       const replace = (fill: number, precondition: Precondition): Promise<PutOutcome> =>
         store.put(key, bodyOf(fill), { meta: newMeta(), precondition });
@@ -178,7 +179,7 @@ export function storeContract(
       expect(typeof (await store.replacesAtomically())).toBe('boolean');
     });
 
-    it('takes a replacing put that finds its own object for stored: the answer to the first try was lost', async () => {
+    it('counts a replacing put as stored if it finds its own object: the answer to the first try was lost', async () => {
       const key = fresh('own-state');
       await put(key, 'older');
       const precondition = exactly(await store.head(key));
@@ -209,7 +210,7 @@ export function storeContract(
       await expect(store.promote(from, to)).rejects.toMatchObject({ kind: 'missing' });
     });
 
-    it('promotes an object of which only its put has told', async () => {
+    it('promotes an object that only its put has reported', async () => {
       const [from, to] = [fresh('aside'), fresh('good')];
       const push = fresh('push');
       const meta = { ...newMeta(), push };
@@ -232,7 +233,7 @@ export function storeContract(
       ['over a state that is gone', async () => ({ kind: 'is', tag: '"1"' }), 'replaced-meanwhile'],
       ['over the state that stands there', async (to) => exactly(await store.head(to)), 'stored'],
       ['over anything', async () => ({ kind: 'any' }), 'stored'],
-    ])('promotes %s, or leaves both as they are', async (_, preconditionOf, kind) => {
+    ])('promotes %s, or leaves both unchanged', async (_, preconditionOf, kind) => {
       const [from, to] = [fresh('aside'), fresh('good')];
       await put(to, 'older');
       await put(from, 'newer');
@@ -242,7 +243,7 @@ export function storeContract(
       expect(await textOf((await store.get(from))?.body)).toBe(kind === 'stored' ? '(no object)' : 'newer');
     });
 
-    it('does not replace with a create-only body in parts', async () => {
+    it('does not replace by a create-only body in parts', async () => {
       await put('taken', 'first');
       const body = chunks([Buffer.alloc(5 * MIB), Buffer.alloc(10)]);
       expect(await kindOf(store.put('taken', body, { meta: newMeta(), precondition: ABSENT }))).toBe(
@@ -251,7 +252,7 @@ export function storeContract(
       expect(await textOf((await store.get('taken'))?.body)).toBe('first');
     });
 
-    it('stores one of two create-only bodies in parts, whole', async () => {
+    it('stores exactly one of two create-only bodies in parts, whole', async () => {
       const key = fresh('raced-parts');
       const both = [1, 2].map((fill) => [Buffer.alloc(5 * MIB, fill), Buffer.alloc(10, fill)]);
       const outcomes = await Promise.all(
@@ -297,7 +298,7 @@ export function storeContract(
       await expect(put('aborted', 'later')).resolves.toBe('stored');
     });
 
-    it('rejects at once when the signal is aborted already', async () => {
+    it('rejects at once if the signal is already aborted', async () => {
       const signal = AbortSignal.abort(new Error('too late'));
       await expect(store.put('late', Buffer.from('x'), { meta: newMeta(), signal })).rejects.toThrow(
         'too late',
@@ -306,13 +307,13 @@ export function storeContract(
       expect(await store.head('late')).toBeUndefined();
     });
 
-    it('says that there is no such object', async () => {
+    it('reports that there is no such object', async () => {
       expect(await store.get('none')).toBeUndefined();
       expect(await store.head('none')).toBeUndefined();
       expect(await store.head('none/below')).toBeUndefined();
     });
 
-    it('gives back ranges, with both ends inclusive', async () => {
+    it('returns ranges, with both ends inclusive', async () => {
       await put('ranges', '0123456789');
       const range = async (first: number, last: number): Promise<string> =>
         textOf((await store.get('ranges', { range: { first, last } }))?.body);
@@ -346,7 +347,7 @@ export function storeContract(
       expect(await listOf(store, 'no/such/')).toEqual([]);
     });
 
-    it('says in a listing of each object how large it is and when it was put there, as a look at it alone does', async () => {
+    it('lists the size and the time of storing of each object, equal to those of a single look', async () => {
       await put('when/a', 'seven b');
       await put('when/b', '');
       for await (const { key, sizeBytes, modifiedMs } of store.list('when/')) {
@@ -357,7 +358,7 @@ export function storeContract(
       }
     });
 
-    it('names the folders below a prefix, and nothing that lies deeper', async () => {
+    it('names the folders below a prefix, and nothing deeper', async () => {
       for (const key of ['f/a b/1', 'f/a b/2/x', 'f/c', 'f/z%25/1', 'g/h/1']) await put(key, key);
       expect(await store.folders('f/')).toEqual(['a b', 'z%25']);
       expect(await store.folders('no/such/')).toEqual([]);
@@ -370,7 +371,7 @@ export function storeContract(
       'odd/a&b=c?d#e.0',
       `odd/"<'é>~!*().0`,
       'odd/.capture/x.json',
-    ])('takes the key %s as it is', async (key) => {
+    ])('uses the key %s unchanged', async (key) => {
       await put(key, key);
       expect(await textOf((await store.get(key))?.body)).toBe(key);
       expect(await listOf(store, key)).toEqual([key]);
@@ -380,7 +381,7 @@ export function storeContract(
       expect(await listOf(store, key)).toEqual([]);
     });
 
-    it('deletes what is there and does not mind what is not', async () => {
+    it('deletes what exists and ignores what does not', async () => {
       const keys = ['gone/1', 'gone/2', 'gone/3', 'gone/4', 'gone/5', 'gone/6'];
       for (const key of keys) await put(key, 'x');
       await put('gone/kept', 'x');
@@ -394,7 +395,7 @@ export function storeContract(
       await store.put('copy/from', Buffer.from('bytes'), { meta });
       await put('copy/to', 'earlier');
       await store.copy('copy/from', 'copy/to');
-      expect(await store.head('copy/to')).toEqual({
+      expect(await toldOf(store, 'copy/to')).toEqual({
         key: 'copy/to',
         tag: expect.any(String),
         sizeBytes: 5,
@@ -405,7 +406,7 @@ export function storeContract(
       expect(await textOf((await store.get('copy/to'))?.body)).toBe('bytes');
     });
 
-    it('tells what each try was for', async () => {
+    it('reports the purpose of each try', async () => {
       const usesOf = async (work: () => Promise<unknown>): Promise<readonly StoreUse[]> => {
         tried.length = 0;
         await work();
@@ -462,6 +463,14 @@ export async function bytesOf(body: AsyncIterable<Uint8Array> | undefined): Prom
 
 export async function textOf(body: AsyncIterable<Uint8Array> | undefined): Promise<string> {
   return body === undefined ? '(no object)' : (await bytesOf(body)).toString();
+}
+
+/** What every store tells of an object; a directory tells its permissions, too. */
+async function toldOf(store: Store, key: string): Promise<ObjectHead | undefined> {
+  const head = await store.head(key);
+  if (head === undefined) return undefined;
+  const { permissions: _, ...told } = head;
+  return told;
 }
 
 export async function listOf(store: Store, prefix: string): Promise<string[]> {

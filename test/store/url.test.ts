@@ -63,5 +63,5 @@ describe('a store', () => {
     ['file:///data/a%20b', '/data/a b'],
     ['s3://lab/run7', undefined],
     ['', undefined],
-  ])('%j stands in the directory %j', (url, directory) => expect(storeDirectory(url)).toBe(directory));
+  ])('%j is in the directory %j', (url, directory) => expect(storeDirectory(url)).toBe(directory));
 });

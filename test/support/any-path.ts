@@ -1,4 +1,4 @@
-// Names as tasks may choose them: any bytes but NUL and slash, long ones, and ones that look like capture's own keys.
+// Names that tasks may choose: any bytes except NUL and slash, long ones, and ones that look like capture's own keys.
 import fc from 'fast-check';
 import { decodePath } from '../../src/model/path.ts';
 

@@ -1,4 +1,4 @@
-// Node cannot run TypeScript in a worker or a child process: such an entry is bundled as for production.
+// Node cannot run TypeScript in a worker or a child process, so the entry of one is bundled as for production.
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -9,9 +9,9 @@ const project = fileURLToPath(new URL('../..', import.meta.url));
 const cache = path.join(project, 'node_modules/.cache/capture-test');
 
 /**
- * Bundles an entry (`src/read/worker.ts`) and returns the file's absolute path. It stands inside node_modules,
- * so that the native packages resolve, in a directory named by its content: test processes end without a
- * last word, so nothing could be removed, and the same bundle is not written twice.
+ * Bundles an entry (`src/read/worker.ts`) and returns the absolute path of the bundle. The bundle is inside
+ * node_modules, so that native packages resolve, in a directory that is named by its content. Nothing removes it, as
+ * test processes may be killed; but the same bundle is never written twice.
  */
 export async function bundleEntry(entry: string): Promise<string> {
   const { outputFiles } = await build({

@@ -1,9 +1,9 @@
-// Makes one plain Node program of a TypeScript fixture, so that a test can run it as a process of its own and
-// kill it. The native packages stay where they are installed.
+// Bundles a TypeScript fixture into one Node program, which a test can run and kill as a process of its own. The native
+// packages stay where they are installed.
 import path from 'node:path';
 import { build } from 'esbuild';
 
-/** Bundles `entry` into `outDir`, and gives the path of the program. */
+/** Bundles `entry` into `outDir`, and returns the path of the program. */
 export async function bundle(entry: string, outDir: string): Promise<string> {
   const outfile = path.join(outDir, `${path.basename(entry, '.ts')}.mjs`);
   await build({

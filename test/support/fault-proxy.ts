@@ -1,22 +1,22 @@
-// A TCP relay on loopback that fails on request: what a network does to connections, below HTTP.
+// A TCP relay on loopback that fails on request, as a network does to connections, below HTTP.
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export type NetworkFault =
-  /** Connections are reset as soon as they come. */
+  /** Each connection is reset as soon as it is made. */
   | { readonly kind: 'refuse' }
-  /** A connection is reset when it has brought this many bytes of requests. */
+  /** A connection is reset once it has carried this many bytes of requests. */
   | { readonly kind: 'reset'; readonly afterBytes: number }
   /** Nothing is relayed any more, in neither direction; connections stay open until the fault is lifted. */
   | { readonly kind: 'stall' }
-  /** Every piece of a request waits for so long. */
+  /** Each piece of a request is delayed. */
   | { readonly kind: 'latency'; readonly ms: number }
-  /** Answers come a byte at a time, each after so long. */
+  /** Answers come one byte at a time, at this interval. */
   | { readonly kind: 'trickle'; readonly everyMs: number }
-  /** All connections together bring no more bytes of requests than this. */
+  /** All connections together carry no more bytes of requests than this. */
   | { readonly kind: 'rate'; readonly bytesPerSecond: number }
-  /** Every request is answered with 503 SlowDown, as soon as its first bytes are here; then the connection ends. */
+  /** Each request is answered with 503 SlowDown once its first bytes are here. Then the connection ends. */
   | { readonly kind: 'busy' };
 
 const BUSY_BODY = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>SlowDown</Code></Error>';
@@ -41,7 +41,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     state.hits += 1;
     client.resetAndDestroy();
   };
-  /** How long to wait for a link that is taken for `ms` more by each piece. */
+  /** The delay on a link that each piece occupies for `ms` more. */
   const queued = (ms: number): number => {
     state.freeAtMs = Math.max(state.freeAtMs, performance.now()) + ms;
     return state.freeAtMs - performance.now();
@@ -67,7 +67,8 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     let seenBytes = 0;
     let isOver = false;
     client.on('data', (bytes) => {
-      // A request goes on after its answer: what is read here does not reset the connection under the answer.
+      // The request may go on after its answer. Reading on keeps the connection from being reset before the answer
+      // arrives.
       if (isOver) return;
       seenBytes += bytes.length;
       const { fault } = state;

@@ -1,5 +1,5 @@
-// A store in memory for tests of what stands above it: the whole contract of src/store/contract/store.ts, nothing more.
-// Its methods are closures, so a test makes a faulty store as `{ ...store, get: ... }`.
+// A store in memory for tests of its users: the whole contract of src/store/contract/store.ts, nothing more. Its
+// methods are closures, so a test makes a faulty store as `{ ...store, get: ... }`.
 import { StoreError } from '../../src/store/contract/store.ts';
 import type {
   ObjectHead,
@@ -9,7 +9,7 @@ import type {
   Store,
 } from '../../src/store/contract/store.ts';
 
-/** Small chunks, so that whoever reads a body meets more than one. */
+/** Small, so that readers of a body get more than one chunk. */
 const CHUNK_BYTES = 64 * 1024;
 
 export interface StoredObject {
@@ -19,7 +19,7 @@ export interface StoredObject {
 }
 
 export interface MemoryStore extends Store {
-  /** What is visible, for tests to look at and to damage. */
+  /** The visible objects, which tests read and damage. */
   readonly objects: Map<string, StoredObject>;
 }
 
@@ -120,7 +120,7 @@ function refusal(
     : { kind: 'replaced-meanwhile' };
 }
 
-/** Of one that a test has planted there is no id of a put. */
+/** An object that a test has planted has no push id. */
 function tagOf({ bytes, meta }: StoredObject): string {
   return meta['push'] ?? `${bytes.length}`;
 }

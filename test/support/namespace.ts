@@ -1,10 +1,10 @@
-// A command in a user and mount namespace of its own (user_namespaces(7)): small file systems and limits of the
-// kernel can be set there without being root, and nothing of it outlives the command.
+// Runs a command in a user and mount namespace of its own (user_namespaces(7)): it can have small file systems and
+// kernel limits without root, and they end with the command.
 
 export interface NamespaceOptions {
-  /** Mount points of new tmpfs file systems, and their sizes as tmpfs(5) has them: `1m`. */
+  /** Mount points of new tmpfs file systems, with sizes as in tmpfs(5): `1m`. */
   readonly tmpfs?: Readonly<Record<string, string>>;
-  /** Directories that stand in the place of others: by the place, where they are. */
+  /** Bind mounts: from the mount point to the directory that is shown there. */
   readonly binds?: Readonly<Record<string, string>>;
   /** Mount points that are made read-only, after all others. */
   readonly readOnly?: readonly string[];
@@ -14,11 +14,11 @@ export interface NamespaceOptions {
   readonly openFiles?: number;
   /** Shell text that runs before the command, to fill what was mounted. */
   readonly before?: string;
-  /** Shell text that runs after it, to show what is there: its output follows. */
+  /** Shell text that runs after it, to show what is left: its output comes last. */
   readonly after?: string;
 }
 
-/** The command line that runs `command` so; its exit status is the command's. */
+/** The command line that runs `command` in the namespace, with the exit status of `command`. */
 export function inNamespace(
   options: NamespaceOptions,
   command: readonly string[],

@@ -1,4 +1,4 @@
-// Which files of a directory tree somebody opens, as the kernel tells it (inotify(7)).
+// Which files of a directory tree are opened, from inotify(7).
 import fs from 'node:fs';
 import path from 'node:path';
 import { parseEvents } from '../../src/watch/event-bytes.ts';
@@ -6,7 +6,7 @@ import { IN, libcInotify } from '../../src/watch/inotify.ts';
 
 const IN_OPEN = 0x20;
 
-/** From now on; what it returns gives the files below `dir` that were opened since the last call. */
+/** Starts to count. The returned function gives the files below `dir` that were opened since its last call. */
 export function countOpens(dir: string): () => readonly string[] {
   const fd = libcInotify.open();
   const dirs = new Map<number, string>();

@@ -1,14 +1,14 @@
-// A second user of the machine, for tests that root runs: what this user can reach, wherever the tests run.
+// A second user of the machine for tests that run as root, with directories and a program that this user can reach.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-/** Belongs to nobody on any machine. */
+/** The uid and gid of nobody, on most machines. */
 export const NOBODY = 65_534;
 
 export const asNobody = { uid: NOBODY, gid: NOBODY } as const;
 
-/** A directory for temporary files that all users may enter: that of `os.tmpdir()` need not be one. */
+/** A directory for temporary files that all users may enter; `os.tmpdir()` may be closed to others. */
 export function tmpdirForAll(): string {
   const dirs = [os.tmpdir(), '/var/tmp', '/dev/shm', '/run'];
   const found = dirs.find(mayBeEntered);
@@ -16,7 +16,7 @@ export function tmpdirForAll(): string {
   return found;
 }
 
-/** A `bin/capture` that all users may run: `bin` itself, or, in a checkout that is closed to them, a copy in `dir`. */
+/** A `bin/capture` that all users may run: `bin` itself or, if others cannot enter the checkout, a copy in `dir`. */
 export function programForAll(bin: string, dir: string): string {
   if (mayBeEntered(path.dirname(bin))) return bin;
   const root = path.resolve(bin, '../..');
@@ -26,7 +26,7 @@ export function programForAll(bin: string, dir: string): string {
   return path.join(dir, 'installed/bin/capture');
 }
 
-/** Every directory on the way may be searched by others. */
+/** True if others may search every directory of the path. */
 function mayBeEntered(dir: string): boolean {
   const mode = fs.statSync(dir, { throwIfNoEntry: false })?.mode ?? 0;
   return (mode & 0o001) !== 0 && (dir === '/' || mayBeEntered(path.dirname(dir)));

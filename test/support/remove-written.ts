@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 
 /**
- * Removes a directory into which somebody may still write. `fs.rmSync` looks once at what is in it: its retries are of
- * the last rmdir alone, and a file that comes between the two ends all of them with ENOTEMPTY.
+ * Removes a directory while programs may still write into it. `fs.rmSync` lists a directory once: its retries repeat
+ * only the last rmdir, and a file that appears before that makes all of them fail with ENOTEMPTY.
  */
 export function removeWritten(dir: string): void {
   for (let left = 1000; ; left -= 1) {

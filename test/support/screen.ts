@@ -1,8 +1,8 @@
-// What stands on a terminal after these bytes: just enough of one for messages and a progress line. A line that is
-// too long is cut, as the progress line asks for (DECAWM off), or wraps.
+// What a terminal shows after these bytes: just enough of one for messages and a progress line. A line that is too long
+// is cut, as for the progress line (DECAWM off), or wraps.
 const WIDTH = 80;
 
-/** The lines, without what is blank at their ends. Throws at a control sequence that is none of ours. */
+/** The lines, without blanks at their ends. Throws at a control sequence that capture does not use. */
 export function screen(text: string): readonly string[] {
   const rows: string[][] = [[]];
   let column = 0;

@@ -1,4 +1,4 @@
-// A work directory of a test: real, empty, and gone afterwards.
+// A work directory for a test: real, empty at first, and removed afterwards.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -7,11 +7,11 @@ import type { WorkDir } from '../../src/native/beneath.ts';
 import { fileFacts } from '../../src/native/files.ts';
 
 export interface TestDir extends WorkDir {
-  /** Writes a file, with the directories above it, and gives its absolute path. */
+  /** Writes a file and the directories above it. Returns its absolute path. */
   write(name: string, content: string | Uint8Array): string;
   read(name: string): string;
   has(name: string): boolean;
-  /** Names in a directory; none when it is not there. */
+  /** Names in a directory; none if it does not exist. */
   names(dir: string): readonly string[];
   facts(name: string): FileFacts;
   remove(): void;

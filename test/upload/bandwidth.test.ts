@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Bandwidth, within } from '../../src/upload/bandwidth.ts';
+import { Bandwidth, atLimitedRate } from '../../src/upload/bandwidth.ts';
 
 const MB = 1e6;
 
@@ -13,7 +13,7 @@ afterEach(() => {
 /** Takes so much each time, all at once; says how many have been let go. */
 function takes(bandwidth: Bandwidth, count: number, bytes: number): () => number {
   let gone = 0;
-  for (let n = 0; n < count; n += 1) void bandwidth.take(bytes).then(() => (gone += 1));
+  for (let n = 0; n < count; n += 1) void bandwidth.waitFor(bytes).then(() => (gone += 1));
   return () => gone;
 }
 
@@ -40,7 +40,7 @@ describe('a limit of 1 MB/s', () => {
     const parts = (async function* () {
       for (let n = 0; n < 3; n += 1) yield Buffer.alloc(MB);
     })();
-    const body = await within(new Bandwidth(MB), parts);
+    const body = await atLimitedRate(new Bandwidth(MB), parts);
     let seen = 0;
     const reading = (async () => {
       for await (const part of body as AsyncIterable<Uint8Array>) seen += part.length;
@@ -70,8 +70,8 @@ describe('a limit of 1 MB/s', () => {
   it('is waited for no longer than the signal says', async () => {
     const bandwidth = new Bandwidth(MB);
     const abort = new AbortController();
-    void bandwidth.take(MB);
-    const second = bandwidth.take(MB, abort.signal);
+    void bandwidth.waitFor(MB);
+    const second = bandwidth.waitFor(MB, abort.signal);
     abort.abort(new Error('given up'));
     await expect(second).rejects.toThrow('given up');
     expect(vi.getTimerCount()).toBe(0);

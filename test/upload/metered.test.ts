@@ -7,16 +7,16 @@ const PARTS = [1, 2, 3, 4].map((n) => new Uint8Array([n]));
 /** Notes what it is told. */
 class Told extends LinkRate {
   readonly what: string[] = [];
-  override begun(): void {
+  override bodyStarted(): void {
     this.what.push('begun');
   }
-  override given(): void {
+  override partTaken(): void {
     this.what.push('given');
   }
-  override sent(bytes: number): void {
+  override partAcknowledged(bytes: number): void {
     this.what.push(`sent ${bytes}`);
   }
-  override ended(unsent: number): void {
+  override bodyEnded(unsent: number): void {
     this.what.push(`ended ${unsent}`);
   }
 }

@@ -39,7 +39,7 @@ function bodyOf(text: string): Body {
 }
 
 /** Publishes this content; returns what became of it, and what the store and the fence were asked. */
-async function publish(prior: Prior, text: string, over: Store = store) {
+async function publish(prior: Prior, text: string, over: Store = store, keptN = 0) {
   asked = [];
   const told: Store = {
     ...over,
@@ -67,7 +67,7 @@ async function publish(prior: Prior, text: string, over: Store = store) {
     workers: { read: async () => bodyOf(text) },
     passFence: async (anew: boolean) => void asked.push(anew ? 'fence anew' : 'fence'),
   } as unknown as ResultPublisher;
-  const job = { path: 'r.dat', prior, baseline: undefined, spoolFirst: false, keptN: 0 };
+  const job = { path: 'r.dat', prior, baseline: undefined, spoolFirst: false, keptN };
   return publishResult(publisher, job);
 }
 
@@ -120,6 +120,13 @@ it('keeps what a late put has put there between its look and its put, too', asyn
   const prior: Prior = { kind: 'foreign', key: KEY, push: 'p', compressed: false };
   await publish(prior, 'v3', busy);
   expect([text(`${KEY}.~1~`), text(`${KEY}.~2~`), text(KEY)]).toEqual(['v1', 'v2', 'v3']);
+});
+
+it('keeps it under a number that every reader takes, whatever number a record names', async () => {
+  await plant('v1', 'earlier');
+  const prior: Prior = { kind: 'foreign', key: KEY, push: 'p', compressed: false };
+  const { kept } = await publish(prior, 'v2', store, 999_999_999);
+  expect(kept).toEqual({ key: `${KEY}.~1~`, n: 1 });
 });
 
 it('finds its own put that got no answer and arrived after all, and keeps no copy', async () => {

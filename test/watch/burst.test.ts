@@ -1,5 +1,6 @@
 // More files at once than the kernel's queue holds, or nearly.
 import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { runFixture, watched } from './support.ts';
@@ -32,6 +33,26 @@ it(
       return paths.size === 76_000;
     });
     expect(overflows()).toBeGreaterThan(0);
+  },
+  BOUND_MS,
+);
+
+it(
+  'keeps at most 32,768 closes that wait for their turn: a walk finds the others',
+  async () => {
+    const { dir, events, overflows, until, watcher } = await watched();
+    for (let n = 0; n < 40_000; n += 1) {
+      fs.writeFileSync(`${dir}/f${n}`, 'x');
+      // It reads what the kernel has, and tells only what it is asked for.
+      if (n % 5000 === 4999) watcher.catchUp('another');
+    }
+    const paths = new Set<string>();
+    let counted = 0;
+    await until(() => {
+      for (; counted < events.length; counted += 1) paths.add(events[counted]?.path ?? '');
+      return paths.size === 40_000;
+    });
+    expect(overflows()).toBe(1);
   },
   BOUND_MS,
 );

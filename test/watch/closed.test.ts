@@ -16,14 +16,14 @@ import {
 
 const mkfifo = libcFunction<[path: string, mode: number]>('int mkfifo(const char*, unsigned int)');
 
-describe('a file is told as closed', () => {
-  it('when its writer closes it, by way of the event loop', async () => {
+describe('a file is reported as closed', () => {
+  it('when its writer closes it, through the event loop', async () => {
     const { dir, heard } = await watched();
     fs.writeFileSync(`${dir}/r.dat`, 'x');
     expect(await heard((event) => event.path === 'r.dat')).toMatchObject({ how: 'close' });
   });
 
-  it('not while a writer has it open, but at the close', async () => {
+  it('not while a writer has it open, only at the close', async () => {
     const { dir, drained } = await watched();
     const fd = fs.openSync(`${dir}/r.dat`, 'w');
     fs.writeSync(fd, 'x');
@@ -96,7 +96,7 @@ describe('a file is told as closed', () => {
     expect(await heard((event) => event.path === 'r.dat')).toMatchObject({ how: 'link' });
   });
 
-  it('when it had no name, got one while open, and is closed then', async () => {
+  it('when it had no name, gets one while it is open, and is then closed', async () => {
     const { dir, drained } = await watched();
     const fd = openNameless(dir, 'x');
     linkNameless(fd, `${dir}/r.dat`);
@@ -105,7 +105,7 @@ describe('a file is told as closed', () => {
     expect(drained()).toEqual(['close r.dat']);
   });
 
-  it('when it had no name, got one and was closed before anything was read', async () => {
+  it('when it had no name, got one, and was closed before any event was read', async () => {
     const { dir, drained } = await watched();
     const fd = openNameless(dir, 'x');
     linkNameless(fd, `${dir}/r.dat`);
@@ -113,7 +113,7 @@ describe('a file is told as closed', () => {
     expect(drained()).toEqual(['close r.dat']);
   });
 
-  it('when it had no name and its writer was gone before it got one', async () => {
+  it('when it had no name, and its writer was gone before it got one', async () => {
     const { dir, drained } = await watched();
     const writer = openNameless(dir, 'x');
     const reader = fs.openSync(`/proc/self/fd/${writer}`, 'r');
@@ -124,7 +124,7 @@ describe('a file is told as closed', () => {
     fs.closeSync(reader);
   });
 
-  it('when cp -p has made it', async () => {
+  it('when cp -p has created it', async () => {
     const { dir, drained } = await watched();
     const outside = freshDirectory();
     fs.writeFileSync(`${outside}/r.dat`, 'x');
@@ -142,7 +142,7 @@ describe('a file is told as closed', () => {
     expect(drained()).toEqual(['close r.dat']);
   });
 
-  it('when its directory is made together with it', async () => {
+  it('when its directory is created together with it', async () => {
     const { dir, drained } = await watched();
     fs.mkdirSync(`${dir}/out/deep`, { recursive: true });
     fs.writeFileSync(`${dir}/out/deep/r.dat`, 'x');
@@ -167,8 +167,8 @@ it('a new file is unclosed until it is closed, renamed away or removed', async (
   for (const fd of fds.slice(1)) fs.closeSync(fd);
 });
 
-describe('nothing is told', () => {
-  it('of a file that nobody declared', async () => {
+describe('nothing is reported', () => {
+  it('for a file that is not declared', async () => {
     const { dir, drained } = await watched({
       interest: { wants: (path) => path === 'r.dat', canHold: (path) => path === '' },
     });
@@ -180,7 +180,7 @@ describe('nothing is told', () => {
     expect(drained()).toEqual(['close r.dat']);
   });
 
-  it('of files that were there before', async () => {
+  it('for files that existed before', async () => {
     const dir = freshDirectory();
     fs.writeFileSync(`${dir}/old`, 'x');
     const { drained, watcher } = await watched({ dir });
@@ -190,7 +190,7 @@ describe('nothing is told', () => {
     ]);
   });
 
-  it('of a FIFO, a reader, a removal or a change of attributes', async () => {
+  it('for a FIFO, a reader, a removal or a change of attributes', async () => {
     const dir = freshDirectory();
     fs.writeFileSync(`${dir}/old`, 'x');
     const { drained } = await watched({ dir });
@@ -213,7 +213,7 @@ describe('names', () => {
     expect(await everything(watcher)).toMatchObject([{ path: 'd\udcff/é\udce9' }]);
   });
 
-  it('may look like the one of a nameless file', async () => {
+  it('may look like the name of a nameless file', async () => {
     const { dir, drained } = await watched();
     fs.writeFileSync(`${dir}/#123`, 'x');
     expect(drained()).toEqual(['close #123']);

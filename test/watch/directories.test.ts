@@ -1,13 +1,28 @@
 // The tree changes while it is watched: nothing that is closed anywhere in it is missed.
 import { once } from 'node:events';
 import fs from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type * as Clock from '../../src/native/clock.ts';
 import { libcFunction } from '../../src/native/libc.ts';
-import { everything, freshDirectory, EVERYTHING, runFixture, startFixture, watched } from './support.ts';
+import {
+  everything,
+  freshDirectory,
+  EVERYTHING,
+  openNameless,
+  runFixture,
+  startFixture,
+  watched,
+} from './support.ts';
 
 const renameat2 = libcFunction<[number, string, number, string, number]>(
   'int renameat2(int, const char*, int, const char*, unsigned int)',
 );
+let stepMs: (() => number) | undefined;
+vi.mock('../../src/native/clock.ts', async (original) => {
+  const clock = await original<typeof Clock>();
+  return { ...clock, threadCpuMs: () => stepMs?.() ?? clock.threadCpuMs() };
+});
+
 const AT_FDCWD = -100;
 const RENAME_EXCHANGE = 2;
 
@@ -21,7 +36,7 @@ function watchCount(): number {
 }
 
 describe('a directory', () => {
-  it('that four processes make, 2,000 times over, loses none of the 20,000 files in it', async () => {
+  it('that four processes create, 2,000 times over, loses none of its 20,000 files', async () => {
     const { dir, events, watcher } = await watched();
     const firsts = ['0', '5000', '10000', '15000'];
     await Promise.all(firsts.map((first) => runFixture('make-files', dir, first, '5000', '10')));
@@ -29,7 +44,7 @@ describe('a directory', () => {
     expect(new Set(events.map((event) => event.path)).size).toBe(20_000);
   });
 
-  it('that is renamed while a file in it is written has its closes told by their last path', async () => {
+  it('that is renamed while a file in it is written has its closes reported by their last path', async () => {
     const { dir, events, watcher } = await watched();
     const child = startFixture('rename-while-writing', dir, '300');
     const [last] = (await once(child.stdout ?? child, 'data')) as [Buffer];
@@ -43,7 +58,7 @@ describe('a directory', () => {
     }
   });
 
-  it('that is moved out is not watched, and is again when it has come back', async () => {
+  it('that is moved out is not watched, and is watched again when it returns', async () => {
     const { dir, drained } = await watched();
     const outside = freshDirectory();
     fs.mkdirSync(`${dir}/set/inner`, { recursive: true });
@@ -60,7 +75,43 @@ describe('a directory', () => {
     expect(drained()).toEqual(['close back/inner/two']);
   });
 
-  it('that is moved out and back before anything was read stays watched', async () => {
+  it('with very many below it holds up nothing else: a walk in turns tells and watches most of them', async () => {
+    const { dir, drained, events, until } = await watched();
+    const outside = freshDirectory();
+    const inner = Array.from({ length: 40 }, (_, at) => `in/${at}`);
+    for (const name of inner) fs.mkdirSync(`${outside}/${name}`, { recursive: true });
+    for (const name of inner) fs.writeFileSync(`${outside}/${name}/one`, 'x');
+    // Each step takes longer than all of them may.
+    let cpuMs = 0;
+    stepMs = () => (cpuMs += 10_000);
+    onTestFinished(() => (stepMs = undefined));
+    fs.renameSync(`${outside}/in`, `${dir}/in`);
+    expect(drained()).toEqual([]);
+    await until(() => events.length === 40);
+    drained();
+    for (const name of inner) fs.writeFileSync(`${dir}/${name}/two`, 'x');
+    expect(drained()).toEqual(inner.map((name) => `close ${name}/two`));
+    fs.renameSync(`${dir}/in`, `${outside}/in`);
+    drained();
+    expect(watchCount()).toBeGreaterThan(1);
+    await expect.poll(watchCount).toBe(1);
+  });
+
+  it('with very many names holds up nothing else when a nameless file in it is closed: a walk looks at them', async () => {
+    const { dir, drained, events, until } = await watched();
+    const nameless = openNameless(dir, 'x');
+    for (let n = 0; n < 200; n += 1) fs.writeFileSync(`${dir}/${n}`, 'x');
+    drained();
+    // Each look takes longer than all of them may.
+    let cpuMs = 0;
+    stepMs = () => (cpuMs += 10_000);
+    onTestFinished(() => (stepMs = undefined));
+    fs.closeSync(nameless);
+    expect(drained()).toEqual([]);
+    await until(() => events.filter(({ how }) => how === 'scan').length === 200);
+  });
+
+  it('that is moved out and back before any event was read stays watched', async () => {
     const { dir, drained } = await watched();
     const outside = freshDirectory();
     fs.mkdirSync(`${dir}/set/inner`, { recursive: true });
@@ -72,7 +123,7 @@ describe('a directory', () => {
     expect(drained()).toEqual(['close set/inner/one']);
   });
 
-  it('that moves twice before anything was read is known by its last path', async () => {
+  it('that is moved twice before any event was read is known by its last path', async () => {
     const { dir, drained } = await watched();
     fs.mkdirSync(`${dir}/a/inner`, { recursive: true });
     drained();
@@ -82,7 +133,7 @@ describe('a directory', () => {
     expect(drained()).toContain('close c/inner/r.dat');
   });
 
-  it('that changes places with another one keeps its closes apart from the other one', async () => {
+  it('that is swapped with another one keeps its closes apart from the other’s', async () => {
     const { dir, drained, heard } = await watched();
     for (const name of ['a', 'b']) {
       fs.mkdirSync(`${dir}/${name}`);
@@ -100,7 +151,7 @@ describe('a directory', () => {
     expect(drained()).toEqual(['close a/one', 'close b/two']);
   });
 
-  it('that is removed and made anew is watched anew', async () => {
+  it('that is removed and created again is watched again', async () => {
     const { dir, drained } = await watched();
     for (let round = 0; round < 50; round += 1) {
       fs.mkdirSync(`${dir}/out`);
@@ -110,7 +161,7 @@ describe('a directory', () => {
     }
   });
 
-  it('that moves to where nothing is declared is not watched any more', async () => {
+  it('that is moved to a place where nothing is declared is no longer watched', async () => {
     const interest = {
       wants: EVERYTHING.wants,
       canHold: (path: string) => path !== 'away' && EVERYTHING.canHold(path),
@@ -127,7 +178,7 @@ describe('a directory', () => {
 });
 
 describe('a symbolic link to a directory', () => {
-  it('is told as a link and never entered', async () => {
+  it('is reported as a link and never entered', async () => {
     const outside = freshDirectory();
     fs.writeFileSync(`${outside}/old`, 'x');
     const { dir, drained, watcher } = await watched();

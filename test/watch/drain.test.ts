@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { openEpollReader, openPollReader } from '../../src/watch/inotify.ts';
 import { startFixture, watched } from './support.ts';
 
-it('a catch-up tells at once what was closed of one file and before it, and all else soon by itself', async () => {
+it('a catch-up reports at once the closes of one file and those before it, and all others soon by itself', async () => {
   const { dir, events, watcher, heard } = await watched();
   for (const name of ['a', 'b', 'c']) fs.writeFileSync(`${dir}/${name}`, 'x');
   watcher.catchUp('b');
@@ -24,7 +24,7 @@ describe.each([
   ['inotify', openEpollReader],
   ['inotify-read', openPollReader],
 ] as const)('drainNow with %s', (mode, open) => {
-  it('tells what was closed before the call', async () => {
+  it('reports what was closed before the call', async () => {
     const { dir, drained, watcher } = await watched({ system: { readers: [open] } });
     expect(watcher.mode).toBe(mode);
     for (let n = 0; n < 100; n += 1) {
@@ -33,7 +33,7 @@ describe.each([
     }
   });
 
-  it('keeps the order in which files were closed, whoever reads', async () => {
+  it('keeps the order in which files were closed, no matter who reads', async () => {
     const { dir, events, watcher } = await watched({ system: { readers: [open] } });
     const child = startFixture('make-files', dir, '0', '5000');
     while (child.exitCode === null) {
@@ -45,7 +45,7 @@ describe.each([
     expect(events.map((event) => event.path)).toEqual(Array.from({ length: 5000 }, (_, n) => `f${n}`));
   });
 
-  it('goes on with the next event when the receiver of one calls it', async () => {
+  it('continues with the next event when the receiver of one calls it', async () => {
     const { dir, events, until } = await watched({
       system: { readers: [open] },
       onClosed: (event, watcher) => {
@@ -59,4 +59,27 @@ describe.each([
     await until(() => events.length === 4);
     expect(events.map(({ path }) => path)).toEqual(['f0', 'f1', 'f2', 'late']);
   });
+});
+
+it('lets other work run between closes that arrived together, and keeps their order', async () => {
+  const names = Array.from({ length: 1000 }, (_, n) => `f${n}`);
+  const { dir, events, heard, until } = await watched();
+  for (const name of names) fs.writeFileSync(`${dir}/${name}`, 'x');
+  await heard((event) => event.path === 'f0');
+  expect(events.length).toBeLessThan(200);
+  await until(() => events.length === names.length);
+  expect(events.map((event) => event.path)).toEqual(names);
+});
+
+it('reports a requested close before its turn, and all that came before it', async () => {
+  let told = 0;
+  const { dir, events, heard, watcher } = await watched();
+  for (let n = 0; n < 1000; n += 1) fs.writeFileSync(`${dir}/f${n}`, 'x');
+  await heard((event) => event.path === 'f0');
+  watcher.catchUp('f500');
+  told = events.length;
+  watcher.drainNow();
+  expect(told).toBeGreaterThan(500);
+  expect(told).toBeLessThan(1000);
+  expect(events.map((event) => event.path)).toEqual(Array.from({ length: 1000 }, (_, n) => `f${n}`));
 });

@@ -19,7 +19,7 @@ function overflow(dir: string): void {
   for (let n = 0; n < limit; n += 1) fs.closeSync(fs.openSync(`${dir}/${n % 2 === 0 ? 'a' : 'b'}`, 'r+'));
 }
 
-it('each may be that of a process which has died meanwhile, also of a file whose earlier close was read', async () => {
+it('each may be by a process that has died meanwhile, also for a file whose earlier close was read', async () => {
   const { dir, events, overflows, until, watcher } = await watched({ witness: ownWitness() });
   fs.writeFileSync(`${dir}/r.dat`, 'whole');
   overflow(dir);
@@ -38,7 +38,7 @@ it('none is called clean if nobody has died', async () => {
   expect(events.filter(({ evidence }) => evidence !== 'unknown')).toEqual([]);
 });
 
-it('one of them may be of a file that was just made: it is no link', async () => {
+it('one of them may be of a file that was just created: it is not a link', async () => {
   const { dir, events, until, watcher } = await watched({ witness: ownWitness() });
   const fd = fs.openSync(`${dir}/made`, 'w');
   fs.writeSync(fd, 'half');
@@ -49,7 +49,7 @@ it('one of them may be of a file that was just made: it is no link', async () =>
   expect(events.filter(({ path }) => path === 'made')).toMatchObject([{ how: 'scan', evidence: 'unknown' }]);
 });
 
-it('one of them may be of the file that is asked for', async () => {
+it('one of them may be of the requested file', async () => {
   const { dir, events, watcher } = await watched({ witness: ownWitness() });
   overflow(dir);
   fs.writeFileSync(`${dir}/r.dat`, 'x');

@@ -30,8 +30,8 @@ async function looks(finds: (second: number) => Partial<Looked> = () => ({})) {
   return { child, look, at: (): readonly number[] => taken };
 }
 
-describe('a look that is due though nothing is closed', () => {
-  it('comes more and more rarely while nothing changes: nine times in ten minutes', async () => {
+describe('a look that is due although nothing is closed', () => {
+  it('comes less and less often while nothing changes: nine times in ten minutes', async () => {
     const { at } = await looks();
     vi.advanceTimersByTime(600_000);
     expect(at()).toEqual([2, 4, 8, 16, 32, 64, 128, 256, 512]);
@@ -43,7 +43,7 @@ describe('a look that is due though nothing is closed', () => {
     expect(at()).toEqual([2, 4, 8, 16, 18, 20, 24, 32]);
   });
 
-  it('comes as long after one that a close has caused as nothing had changed then', async () => {
+  it('comes, after a look that a close caused, as late as nothing had changed before', async () => {
     const { at, look } = await looks();
     vi.advanceTimersByTime(30_000);
     look();

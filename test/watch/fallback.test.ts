@@ -46,7 +46,7 @@ describe('without a reader on the event loop', () => {
 describe('when no watch is left', () => {
   const calls = { ...libcInotify, add: () => fails('inotify_add_watch', 'ENOSPC') };
 
-  it('the portable watcher tells a file once it is quiet', async () => {
+  it('the portable watcher reports a file once it is quiet', async () => {
     const { dir, watcher, heard, warnings } = await watched({ system: { calls } });
     expect(watcher.mode).toBe('portable');
     expect(watcher.fallback).toContain('ENOSPC: inotify_add_watch');
@@ -58,7 +58,7 @@ describe('when no watch is left', () => {
     expect(await heard((event) => event.path === 'sub/deep')).toMatchObject({ how: 'quiet' });
   });
 
-  it('scans alone find files when the portable watcher cannot start either', async () => {
+  it('only scans find files if the portable watcher cannot start either', async () => {
     const { dir, events, heard, warnings } = await watched({
       system: { calls, subscribe: noSubscription },
       rescanMs: RESCAN_MS,
@@ -73,7 +73,7 @@ describe('when no watch is left', () => {
 });
 
 describe('when no instance is left', () => {
-  it('scans alone find files: the portable watcher would wait for one without end', async () => {
+  it('only scans find files: the portable watcher would wait for an instance for ever', async () => {
     const { dir, watcher, heard, warnings } = await watched({
       system: {
         calls: { ...libcInotify, open: () => fails('inotify_init1', 'EMFILE') },
@@ -88,7 +88,7 @@ describe('when no instance is left', () => {
   });
 });
 
-it('a machine without inotify has the portable watcher', async () => {
+it('a machine without inotify uses the portable watcher', async () => {
   const { dir, watcher, heard, warnings } = await watched({ system: { calls: noInotify } });
   expect(watcher).toMatchObject({ mode: 'portable', fallback: 'ENOSYS: inotify_init1' });
   expect(warnings).toHaveLength(1);
@@ -96,7 +96,7 @@ it('a machine without inotify has the portable watcher', async () => {
   await heard((event) => event.path === 'r.dat');
 });
 
-it('without inotify and @parcel/watcher scans find files, and a warning names both', async () => {
+it('without inotify and @parcel/watcher, scans find files, and a warning names both', async () => {
   const subscribe: Subscribe = async () => {
     throw new CaptureError(70, 'cannot load @parcel/watcher: no binary of it is in node_modules');
   };
@@ -125,7 +125,7 @@ it('the portable watcher waits while a file still changes', async () => {
 });
 
 describe('when watches run out in the middle of a run', () => {
-  it('the rest is scanned, which is said once', async () => {
+  it('the rest is scanned, which a message says once', async () => {
     const add: typeof libcInotify.add = (fd, path, mask) =>
       /\/[bc]$/.test(fs.realpathSync(path))
         ? fails('inotify_add_watch', 'ENOSPC')
@@ -148,7 +148,7 @@ describe('when watches run out in the middle of a run', () => {
 describe('on a network file system', () => {
   const NFS = 0x6969;
 
-  it('a file whose event never came is told by a scan, once for each change', async () => {
+  it('a scan reports a file whose event never came, once for each change', async () => {
     const dir = freshDirectory();
     fs.writeFileSync(`${dir}/old`, 'x');
     fs.mkdirSync(`${dir}/far`);

@@ -30,7 +30,7 @@ it('reads closes that follow one another together', async () => {
 });
 
 describe('parseEvents', () => {
-  it('reads each event of a buffer, names as the kernel padded them', () => {
+  it('reads each event of a buffer, with names as the kernel pads them', () => {
     const bytes = Buffer.alloc(96);
     const words = new Uint32Array(bytes.buffer, bytes.byteOffset);
     words.set([7, IN.closeWrite, 0, 16]);
@@ -47,7 +47,7 @@ describe('parseEvents', () => {
     ]);
   });
 
-  it('loses no byte of a name that is not UTF-8', () => {
+  it('keeps every byte of a name that is not UTF-8', () => {
     const bytes = Buffer.alloc(32);
     new Uint32Array(bytes.buffer, bytes.byteOffset).set([1, IN.create, 0, 16]);
     bytes.set([0x61, 0xff, 0xc3, 0x28], 16);

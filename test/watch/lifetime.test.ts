@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { text } from 'node:stream/consumers';
 import { build } from 'esbuild';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -39,7 +40,7 @@ async function end(reader: string, way: string): Promise<End> {
 }
 
 describe.each(['epoll', 'poll'])('with the reader on %s', (reader) => {
-  it('close() leaves no descriptor and nothing that keeps the process alive', async () => {
+  it('close() leaves no descriptor, and nothing that keeps the process alive', async () => {
     const { code, printed } = await end(reader, 'close');
     const [before, after] = printed.trim().split(' ');
     expect({ code, after }).toEqual({ code: 0, after: before });
@@ -56,7 +57,7 @@ describe.each(['epoll', 'poll'])('with the reader on %s', (reader) => {
 });
 
 describe('after close()', () => {
-  it('nothing is told, and a drain does nothing', async () => {
+  it('nothing is reported, and a drain does nothing', async () => {
     const { dir, watcher, drained } = await watched();
     fs.writeFileSync(`${dir}/r.dat`, 'x');
     await watcher.close();
@@ -75,5 +76,7 @@ it('an idle watcher keeps no timer', async () => {
   const { drained, dir } = await watched();
   fs.symlinkSync('elsewhere', `${dir}/r.dat`);
   expect(drained()).toEqual(['link r.dat']);
+  // Right after the self-test the reader pauses once. A timer that is kept never lets this end.
+  while (timers() > before) await nextTurn();
   expect(timers()).toBe(before);
 });

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { LastSeen, Passes, type PassKind } from '../../src/watch/passes.ts';
 
 describe('passes', () => {
-  it('run one at a time, and once more for all requests that came meanwhile', async () => {
+  it('run one at a time, and once more for all requests that arrived meanwhile', async () => {
     const runs: PassKind[] = [];
     let under = 0;
     const passes = new Passes(async (kind) => {
@@ -21,7 +21,7 @@ describe('passes', () => {
     await passes.close();
   });
 
-  it('stop at close, in the middle of one and between two', async () => {
+  it('stop when closed, in the middle of a pass and between two', async () => {
     let runs = 0;
     const passes = new Passes(async (_kind, signal) => {
       runs += 1;
@@ -41,7 +41,7 @@ describe('last seen', () => {
   const facts = { dev: '1', ino: '2', size: 3, mtimeNs: '4', ctimeNs: '5' };
 
   it.each(['dev', 'ino', 'size', 'mtimeNs', 'ctimeNs'])(
-    'knows a file as new when its %s differs',
+    'recognises a file as new when its %s differs',
     (field) => {
       const seen = new LastSeen();
       seen.note('r.dat', facts);
@@ -50,7 +50,7 @@ describe('last seen', () => {
     },
   );
 
-  it('forgets a file that a whole walk has not met', () => {
+  it('forgets a file that a complete walk has not found', () => {
     const seen = new LastSeen();
     seen.note('r.dat', facts);
     seen.forgetGone();

@@ -46,7 +46,7 @@ describe('a walk', () => {
     expect(found(walk)).toEqual(['r.dat', 'sub/deep/k.chk', 'sub/loop']);
   });
 
-  it('enters a directory before it reads it, and leaves out those that are none any more', () => {
+  it('enters a directory before it reads it, and leaves out those that no longer exist', () => {
     const dir = treeOf('a/one', 'b/two');
     const entered: string[] = [];
     const walk = walkOf(dir, {
@@ -66,7 +66,7 @@ describe('a walk', () => {
     expect(found(walk)).toEqual(['a/one']);
   });
 
-  it('goes on when a directory vanishes under it', () => {
+  it('continues when a directory disappears during the walk', () => {
     const dir = treeOf('a/one', 'b/two');
     const walk = walkOf(dir, {
       enter: (at) => {
@@ -77,7 +77,7 @@ describe('a walk', () => {
     expect(found(walk)).toEqual(['a/one']);
   });
 
-  it('reports a directory that cannot be read, and goes on', () => {
+  it('reports a directory that cannot be read, and continues', () => {
     const dir = treeOf('one', 'locked/two');
     const unreadable: string[] = [];
     const walk = walkOf(dir, {
@@ -130,7 +130,7 @@ describe('a walk', () => {
 });
 
 describe('a walk in turns', () => {
-  it('lets other work run in between, and gives every file once', async () => {
+  it('lets other work run in between, and returns every file once', async () => {
     const dir = treeOf(...Array.from({ length: 3000 }, (_, n) => `f${n}`));
     let turns = 0;
     const count = (): void => {
@@ -159,18 +159,21 @@ describe('a walk in turns', () => {
 });
 
 describe('findAll', () => {
-  it.each(['thread', 'pool'] as const)('gives the facts of every file, looking on the %s', async (lookOn) => {
-    const dir = freshDirectory();
-    fs.writeFileSync(`${dir}/one`, 'four', { mode: 0o640 });
-    fs.linkSync(`${dir}/one`, `${dir}/two`);
-    fs.symlinkSync('one', `${dir}/three`);
-    const files = await findAll(walkOf(dir), lookOn);
-    const lines = files.map(({ path, link, facts }) => `${path} ${link} ${facts.size} ${facts.links}`);
-    expect(lines.toSorted()).toEqual(['one false 4 2', 'three true 3 1', 'two false 4 2']);
-    expect(files).toContainEqual(lookAt(rootOf(dir), 'one'));
-  });
+  it.each(['thread', 'pool'] as const)(
+    'returns the facts of every file, examined on the %s',
+    async (lookOn) => {
+      const dir = freshDirectory();
+      fs.writeFileSync(`${dir}/one`, 'four', { mode: 0o640 });
+      fs.linkSync(`${dir}/one`, `${dir}/two`);
+      fs.symlinkSync('one', `${dir}/three`);
+      const files = await findAll(walkOf(dir), lookOn);
+      const lines = files.map(({ path, link, facts }) => `${path} ${link} ${facts.size} ${facts.links}`);
+      expect(lines.toSorted()).toEqual(['one false 4 2', 'three true 3 1', 'two false 4 2']);
+      expect(files).toContainEqual(lookAt(rootOf(dir), 'one'));
+    },
+  );
 
-  it('leaves out a file that is gone when it is looked at', () => {
+  it('leaves out a file that is gone when it is examined', () => {
     expect(lookAt(rootOf(freshDirectory()), 'gone')).toBeUndefined();
   });
 });

@@ -22,7 +22,7 @@ beforeEach(() => {
 
 const close = (dir: string, name: string): void => fs.writeFileSync(`${dir}/${name}`, 'x');
 
-it('all hear what is closed in their own directories, by inotify, and nothing else', async () => {
+it('all hear of closes in their own directories, by inotify, and of nothing else', async () => {
   const all = [await open(), await open(), await open()];
   for (const [n, { dir }] of all.entries()) close(dir, `r.${n}`);
   for (const [n, { heard }] of all.entries()) await heard(({ path }) => path === `r.${n}`);
@@ -37,7 +37,7 @@ it('all hear what is closed in their own directories, by inotify, and nothing el
   }
 });
 
-it('there is one for those that come all at once', async () => {
+it('there is one for watches that start all at once', async () => {
   const all = await Promise.all([open(), open(), open(), open()]);
   for (const { dir, drained, watcher } of all) {
     close(dir, 'r');
@@ -46,7 +46,7 @@ it('there is one for those that come all at once', async () => {
   }
 });
 
-it('what one reads for others they hear soon, in order', async () => {
+it('events that one reads for the others reach them soon, in order', async () => {
   await open();
   const [one, other] = [await open(), await open()];
   const names = Array.from({ length: 1000 }, (_, n) => `r.${n}`);
@@ -59,7 +59,7 @@ it('what one reads for others they hear soon, in order', async () => {
   expect(other.events.map(({ path }) => path)).toEqual(names);
 });
 
-it('one that cannot wait hears at once what another has read for it', async () => {
+it('one that cannot wait gets at once what another has read for it', async () => {
   await open();
   const [one, other] = [await open(), await open()];
   close(other.dir, 'a');
@@ -68,7 +68,7 @@ it('one that cannot wait hears at once what another has read for it', async () =
   expect(other.drained()).toEqual(['close a', 'close b']);
 });
 
-it('one that reads while another is told loses nothing', async () => {
+it('one that reads while another is notified loses nothing', async () => {
   await open();
   const one = await open();
   const other = await open({ onClosed: () => one.watcher.drainNow() });
@@ -78,7 +78,7 @@ it('one that reads while another is told loses nothing', async () => {
   expect(one.drained()).toEqual(names);
 });
 
-it('two that watch one directory both hear of it, and the one goes on when the other has ended', async () => {
+it('two that watch one directory both hear of it, and one continues when the other has ended', async () => {
   await open();
   const dir = freshDirectory();
   const [one, other] = [await open({ dir }), await open({ dir })];
@@ -90,7 +90,7 @@ it('two that watch one directory both hear of it, and the one goes on when the o
   expect(one.drained()).toEqual([]);
 });
 
-it('a directory that is removed and made again is heard', async () => {
+it('a directory that is removed and created again is watched', async () => {
   await open();
   const { dir, drained, watcher } = await open();
   for (const name of ['a', 'b']) {
@@ -103,7 +103,7 @@ it('a directory that is removed and made again is heard', async () => {
   }
 });
 
-it('when their queue overflows all of them look at everything; one with an instance of its own does not', async () => {
+it('when their queue overflows, all of them scan everything; one with its own instance does not', async () => {
   const own = await open();
   const [one, other] = [await open(), await open()];
   const most = Number(fs.readFileSync('/proc/sys/fs/inotify/max_queued_events', 'utf8'));
@@ -114,6 +114,6 @@ it('when their queue overflows all of them look at everything; one with an insta
   }
   close(other.dir, 'lost');
   await other.heard(({ path }) => path === 'lost');
-  await one.heard(({ path }) => path === 'others');
+  await one.heard(({ path, how }) => path === 'others' && how === 'scan');
   expect([own.overflows(), one.overflows(), other.overflows()]).toEqual([0, 1, 1]);
 });

@@ -11,9 +11,7 @@ beforeEach(() => {
   tree.place(3, 'a/b');
 });
 
-function pathOf(watch: number): string | undefined {
-  return tree.get(watch)?.path;
-}
+const pathOf = (watch: number): string | undefined => tree.pathOf(watch);
 
 describe('a watch', () => {
   it('keeps its number when a directory above it gets another name', () => {
@@ -23,13 +21,13 @@ describe('a watch', () => {
     expect([pathOf(2), pathOf(3)]).toEqual(['c', 'c/b']);
   });
 
-  it('is corrected by what the kernel says last', () => {
+  it('is corrected by the kernel’s latest answer', () => {
     tree.place(3, 'd');
     expect(pathOf(3)).toBe('d');
     expect(tree.take('a/b')).toBeUndefined();
   });
 
-  it('that another one displaces is remembered until it is known to be gone', () => {
+  it('that is displaced by another one is remembered until it is known to be gone', () => {
     tree.place(4, 'a');
     expect([pathOf(2), pathOf(3), pathOf(4)]).toEqual([undefined, undefined, 'a']);
     expect(tree.displaced.size).toBe(1);
@@ -37,7 +35,7 @@ describe('a watch', () => {
     expect(tree.displaced.size).toBe(0);
   });
 
-  it('finds its place below directories that have none', () => {
+  it('finds its path below directories that have none', () => {
     tree.place(5, 'x/y/z');
     tree.place(6, 'x');
     expect([pathOf(5), pathOf(6)]).toEqual(['x/y/z', 'x']);
@@ -52,7 +50,7 @@ describe('a watch', () => {
 });
 
 describe('a pass', () => {
-  it('leaves as stale what it did not place', () => {
+  it('marks as stale what it did not find', () => {
     tree.beginPass();
     tree.place(1, '');
     tree.place(2, 'a');

@@ -102,7 +102,7 @@ describe('who closed a file', () => {
     }
   });
 
-  it('is a process that outlived the death of another: clean again, a moment after it', async () => {
+  it('is a process that outlived the death of another: the close is clean again, a moment later', async () => {
     const { run, evidenceOf } = await lab();
     // Long before a look is due that no close has caused: that one could hear `whole` without seeing why it is doubted.
     run(`${sim('torn', 'torn')} & sleep 0.5; echo whole > whole; ${LONG}`);
@@ -114,7 +114,7 @@ describe('who closed a file', () => {
     expect(await evidenceOf('later')).toBe('clean');
   });
 
-  it('is in one look for all that was closed together', async () => {
+  it('is found in one look for all that was closed together', async () => {
     const { run, events, until } = await lab();
     run(`for n in $(seq 500); do echo x > f$n; done; ${LONG}`);
     await until(() => events.length >= 500);
@@ -149,7 +149,7 @@ describe('nobody has died since the attempt began', () => {
     return witness.nobodyDiedUntil(atMs);
   };
 
-  it('is said if the launcher has told which of its children have ended, until the last look', async () => {
+  it('holds until the last look if the launcher has reported which of its children have ended', async () => {
     const { pid, witness } = await begun();
     const told = witness(readStat(pid)?.childFaults);
     expect(isSaid(told)).toBe(true);
@@ -158,7 +158,7 @@ describe('nobody has died since the attempt began', () => {
     expect(isSaid(witness(undefined))).toBe(false);
   });
 
-  it('is not said if one has died before the first look, or after it', async () => {
+  it('does not hold if a process died before the first look, or after it', async () => {
     const { pid, done, witness } = await begun();
     const faults = readStat(pid)?.childFaults;
     const before = witness(faults);
@@ -168,7 +168,7 @@ describe('nobody has died since the attempt began', () => {
     expect(isSaid(before)).toBe(false);
   });
 
-  it('is not said if a process of the task has waited for one', async () => {
+  it('does not hold if a process of the task has waited for a dead one', async () => {
     const { pid, done, witness } = await begun();
     await done(`sh -c '/bin/true; : > up; exec ${LONG}' & until [ -e up ]; do :; done`);
     expect(isSaid(witness(readStat(pid)?.childFaults))).toBe(false);
@@ -180,7 +180,7 @@ describe('nobody can say who closed a file', () => {
     expect(openWitness({ launcher: undefined, self: process.pid, token: 'none' })).toBeUndefined();
   });
 
-  it.each(['srun', 'docker'])('when %s lets a daemon write it', async (starter) => {
+  it.each(['srun', 'docker'])('when %s lets a daemon write', async (starter) => {
     const { run, evidenceOf, dir } = await lab();
     const bin = freshDirectory();
     fs.copyFileSync('/bin/sleep', `${bin}/${starter}`);
@@ -268,7 +268,7 @@ describe('a daemon that starts the task’s ranks', () => {
     },
   );
 
-  it('is called after the last look: nobody knows who has closed what comes first, as ranks may have come and gone', async () => {
+  it('is started after the last look: the first closes are unknown, because ranks may have come and gone', async () => {
     const { callDaemon, evidence } = await ranks('while read -r line; do eval "$line &"; done');
     const evidenceOf = await evidence();
     await callDaemon();
@@ -277,7 +277,7 @@ describe('a daemon that starts the task’s ranks', () => {
   });
 });
 
-it('is asked when a look is due though nothing is closed, so that an old death casts no doubt on the next close', async () => {
+it('looks when a look is due although nothing is closed, so that an old death casts no doubt on the next close', async () => {
   const asked = new Promise<void>((resolve, reject) => {
     let look = (): void => undefined;
     const witness = {

@@ -1,5 +1,5 @@
-// `capture cat <url> <index> <path>`: the bytes of one result, or of a file of a checkpoint set, on stdout, decompressed.
-// They are those of the record: what is not, is not passed on as if it were.
+// `capture cat <url> <index> <path>`: writes one result, or a file of a checkpoint set, decompressed to stdout. The
+// bytes are checked against the record; bytes that differ are not passed on as if they were right.
 import type { Tools } from '../../cli/command.ts';
 import { group } from '../../cli/options/spec.ts';
 import type { Reader } from '../../cli/options/readers.ts';
@@ -66,9 +66,9 @@ export const catCommand = onArray({
 });
 
 const FAILED: ExitStatus = 1;
-/** Of a file that is no larger nothing is written before all of it is checked; of a larger one the end is held back. */
+/** Smaller files are checked completely before anything is written. Of a larger file, the last bytes are held back. */
 const HELD_BYTES = 8 * 2 ** 20;
-/** Ranges of a large object that are asked for at once: each is 8 MiB of memory. */
+/** Ranges of a large object that are requested concurrently: each takes 8 MiB of memory. */
 const RANGES_AT_ONCE = 4;
 
 async function cat(
@@ -82,7 +82,7 @@ async function cat(
   if (attempts.length === 0) throw noIndex(array, request.index);
   const file = fileOf({ ...history, generations, partials }, request, array.store);
   const options = { parallel: RANGES_AT_ONCE, decompress: decompressStream, signal };
-  const held = new Held(out);
+  const held = new HeldBack(out);
   try {
     for await (const chunk of recordedBytes(array.store, file, options)) await held.write(chunk);
     await held.end();
@@ -101,7 +101,7 @@ async function cat(
   }
 }
 
-/** Undefined for what is no damage: the store failed, or this machine. */
+/** Undefined if the cause is the store or this machine, not damage. */
 function whyDamaged(error: unknown): string | undefined {
   if (error instanceof NoZstdError) throw new CaptureError(FAILED, error.message, { hint: NO_ZSTD_HINT });
   return error instanceof CorruptError || error instanceof ObjectMissingError ? error.message : undefined;
@@ -127,14 +127,14 @@ function fileOf(history: History, { path, index, generation: name }: CatRequest,
   throw noFile(`checkpoint ${name} of index ${index} has no file ${showPath(path)}`, list);
 }
 
-/** What a companion has only of each segment. */
+/** Placeholders for fields that a file in segments has only per segment. */
 const JOINED = { key: '', compressed: false, md5: '' } as const;
 
 function memberOf({ members, companions }: Generation, path: RelPath): StoredFile | Companion | undefined {
   return members.find((one) => one.path === path) ?? companions.find((one) => one.path === path);
 }
 
-/** What else bears that name. */
+/** Names other files with this path. */
 function hintOf({ generations, partials }: History, path: RelPath): string | undefined {
   const generation = generations.find((one) => memberOf(one, path) !== undefined);
   if (generation !== undefined)
@@ -149,8 +149,8 @@ function noFile(message: string, hint: string): CaptureError {
   return new CaptureError(FAILED, message, { hint });
 }
 
-/** Passes bytes on, but for the last ones: these wait until somebody knows that all are right. */
-class Held {
+/** Passes bytes on, but holds back the last ones until all bytes are known to be right. */
+class HeldBack {
   readonly #out: Output;
   #waiting: Uint8Array[] = [];
   #waitingBytes = 0;

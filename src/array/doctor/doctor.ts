@@ -1,5 +1,5 @@
-// `capture doctor [url]`: would a run work on this node, and with this store? What is looked at, and how, stands in
-// src/doctor, a file of the program of its own; here is only its command line.
+// `capture doctor [url]`: would a run work on this node, and with this store? Only the command line is here. The checks
+// are in src/doctor, a separate file of the program.
 import type { Command, Line, Tools } from '../../cli/command.ts';
 import { LOCAL } from '../../cli/options/local.ts';
 import type { Colour, Output } from '../../cli/output.ts';
@@ -21,11 +21,11 @@ const OPTIONS = group('Doctor:', {
   json: { flags: '--json', help: 'one JSON object, with the figures' },
 });
 
-/** They mean what they mean to a run. */
+/** They mean the same as for a run. */
 const OF_A_RUN = [LOCAL.workdir, SENDING.spoolDir, SENDING.spoolLimitBytes, ...STORE_OPTIONS];
 
 interface DoctorRequest extends Pick<ValuesOf<typeof SENDING>, 'spoolDir' | 'spoolLimitBytes'> {
-  /** Undefined: the node alone is looked at. */
+  /** Undefined: only the node is checked. */
   readonly store: StoreSettings | undefined;
   readonly workdir: string;
   readonly json: boolean;
@@ -73,7 +73,7 @@ async function doctor(request: DoctorRequest, { out, signal }: Tools): Promise<E
   const found: Finding[] = [];
   for await (const finding of findings(request, signal)) {
     found.push(finding);
-    // Some take seconds: each is said as soon as it is known.
+    // Some checks take seconds, so each finding is printed as soon as it is known.
     if (!request.json) await out.write(textOf(finding, out.paint));
   }
   await out.write(request.json ? jsonOf(found) : summaryOf(found));
@@ -81,7 +81,7 @@ async function doctor(request: DoctorRequest, { out, signal }: Tools): Promise<E
 }
 
 const FAILED = 1;
-/** An exam waits less patiently than a run. */
+/** A check waits less long than a run. */
 const BUDGET_MS = 5000;
 
 async function* findings({ store, ...places }: DoctorRequest, signal: AbortSignal): AsyncGenerator<Finding> {
@@ -95,7 +95,7 @@ async function* findings({ store, ...places }: DoctorRequest, signal: AbortSigna
 
 const COLOURS: Readonly<Record<Level, Colour>> = { ok: 'green', warn: 'yellow', fail: 'red' };
 
-/** `OK   zstd: ...`, and `     try: ...` where there is something to mend. */
+/** `OK   zstd: ...`, and `     try: ...` if something can be fixed. */
 function textOf({ check, level, says, mend }: Finding, paint: Output['paint']): string {
   const word = paint(COLOURS[level], level.toUpperCase().padEnd(4));
   const line = `${word} ${check}: ${showPath(says)}\n`;

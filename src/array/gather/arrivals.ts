@@ -1,8 +1,10 @@
-// Downloads that are whole and wait for their names, which they get together: one sync of the file system before the
-// renames of hundreds of files costs less than an fsync for each.
+// Complete downloads that wait for their final names. They are renamed in batches: one sync of the file system before
+// hundreds of renames costs less than an fsync for each file.
 import type { Arrived, Destination } from './destination.ts';
 
-/** A batch ends with either. A process that is killed leaves so much to be checked anew, a power cut to be downloaded. */
+/**
+ * Limits of a batch. After a kill, this much must be checked again; after a power failure, it must be downloaded again.
+ */
 const MOST_FILES = 256;
 const MOST_BYTES = 64 * 2 ** 20;
 
@@ -10,17 +12,17 @@ export interface Arrival extends Arrived {
   readonly index: string;
 }
 
-/** Where they get them. */
-type Place = Pick<Destination, 'syncsWhole' | 'sync' | 'place'>;
+/** The directory that they are renamed in. */
+type TargetDirectory = Pick<Destination, 'syncsWhole' | 'sync' | 'place'>;
 
 export class Arrivals {
-  readonly #destination: Place;
+  readonly #destination: TargetDirectory;
   readonly #told: (arrival: Arrival, why: string | undefined) => void;
   #waiting: Arrival[] = [];
   #bytes = 0;
 
-  /** `told` of each one that has its name, or why it has not. */
-  constructor(destination: Place, told: (arrival: Arrival, why: string | undefined) => void) {
+  /** `told` is called for each download that was renamed, or with the reason why not. */
+  constructor(destination: TargetDirectory, told: (arrival: Arrival, why: string | undefined) => void) {
     this.#destination = destination;
     this.#told = told;
   }
@@ -30,22 +32,22 @@ export class Arrivals {
     this.#waiting.push(arrival);
     this.#bytes += arrival.source.size;
     const isFull = this.#waiting.length >= MOST_FILES || this.#bytes >= MOST_BYTES;
-    // What is synced alone has nothing to wait for.
+    // A download that was synced on its own need not wait for a batch.
     if (isFull || !this.#destination.syncsWhole) await this.place(signal);
   }
 
-  /** All that has arrived gets its name. */
+  /** Renames all downloads that have arrived. */
   async place(signal: AbortSignal): Promise<void> {
     const batch = this.#waiting;
     this.#waiting = [];
     this.#bytes = 0;
     if (batch.length === 0) return;
-    // What arrives meanwhile may not be on the disk: it waits for the next time.
+    // Files that arrive during the sync may not be on the disk, so they wait for the next batch.
     await this.#destination.sync();
     for (const arrival of batch) this.#told(arrival, await this.#destination.place(arrival, signal));
   }
 
-  /** The same, and the names are on the disk, too. */
+  /** The same, and also syncs the renames. */
   async finish(signal: AbortSignal): Promise<void> {
     await this.place(signal);
     await this.#destination.sync();

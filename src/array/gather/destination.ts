@@ -1,6 +1,6 @@
-// The directory that results are gathered into. A file appears in it only whole, checked and on the disk, under its name
-// at once; nothing that is there is ever replaced, and no name leads out of it. Downloads that wait for their names stand
-// in `.capture/gather/`, under names that say of what they are: so a gathering that was killed is gone on with.
+// The directory that results are gathered into. A file appears under its name only when it is complete, checked and on
+// the disk. Existing files are never replaced, and no name leads out of the directory. Downloads that wait for their
+// names are in `.capture/gather/`. Their temporary names identify their sources, so a gathering resumes after a kill.
 import fs from 'node:fs';
 import { randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
@@ -11,15 +11,15 @@ import { encodePath, isInside, type RelPath } from '../../model/path.ts';
 import { md5Of } from '../../model/md5.ts';
 import { beneath, holdDirectory, isBlocked, lstatBeneath, type WorkDir } from '../../native/beneath.ts';
 import { tryLock } from '../../native/files.ts';
-import { makeParents, moveInside, ownDir, removeBeneath, removeOwnDir } from '../../native/own-dir.ts';
-import { canSyncWhole, syncWhole } from '../../native/whole-sync.ts';
+import { makeParents, moveInside, ownDir, removeBeneath } from '../../native/own-dir.ts';
+import { canSyncFileSystem, syncFileSystem } from '../../native/syncfs.ts';
 import { fetchFile, type FetchOptions } from '../../restore/fetch.ts';
 import { surveyLocal } from '../../restore/local.ts';
 import { isStaged } from '../../restore/staging.ts';
 import type { Store } from '../../store/contract/store.ts';
 import type { StoredSource } from './share.ts';
 
-/** What stands where a result belongs. */
+/** The local file at a result's path. */
 export type Local = 'absent' | 'whole' | 'differs';
 
 const PLACE = 'gather';
@@ -27,7 +27,7 @@ const DIR: RelPath = `${OWN_DIR}/${PLACE}`;
 
 export const DIFFERS = 'a different file of that name is there, and stays';
 
-/** A download that is whole, and waits for its name. */
+/** A complete download that waits for its name. */
 export interface Arrived {
   readonly source: StoredSource;
   readonly temp: RelPath;
@@ -35,18 +35,18 @@ export interface Arrived {
 
 export class Destination {
   readonly #root: WorkDir;
-  /** What a gathering that was killed has left: the name of a download, by what it is of. */
+  /** Downloads that a killed gathering left: temporary names by source. */
   readonly #left: Map<string, string>;
   readonly #random = randomBytes(4).toString('hex');
   readonly #dryRun: boolean;
   #downloads = 0;
   #unsynced: CaptureError | undefined;
-  /** One sync makes all that has arrived durable; otherwise each download is synced alone. */
+  /** If true, one sync makes all arrived downloads durable. Otherwise each download is synced on its own. */
   readonly syncsWhole: boolean;
 
   /**
-   * Makes the directory if it is not there. Throws status 64 if that cannot be, or another gathering is at work in it. A
-   * dry run only looks, and changes nothing in it.
+   * Creates the directory if it does not exist. Throws status 64 if that fails, or if another gathering works in it. A
+   * dry run changes nothing in it.
    */
   constructor(path: string, { dryRun }: { readonly dryRun: boolean }) {
     this.#dryRun = dryRun;
@@ -59,7 +59,7 @@ export class Destination {
       }
       const names = dryRun ? [] : namesIn(this.#root, makeOwnDir(this.#root));
       this.#left = new Map(names.map((name) => [name.split('.')[0] ?? '', name]));
-      this.syncsWhole = canSyncWhole(this.#root);
+      this.syncsWhole = canSyncFileSystem(this.#root);
     } catch (error) {
       fs.closeSync(this.#root.fd);
       throw error;
@@ -67,8 +67,8 @@ export class Destination {
   }
 
   /**
-   * A file of the same size and mtime is believed to be whole, as rsync does: it was checked before it got them. Any
-   * other, and with `checksum` this one, too, is read.
+   * As in rsync, a file with the same size and mtime counts as whole: it was checked before it got them. All other
+   * files are read, and with `checksum` this one, too.
    */
   async look(source: StoredSource, checksum: boolean, signal: AbortSignal): Promise<Local> {
     const there = this.#statOf(source.path);
@@ -80,8 +80,8 @@ export class Destination {
   }
 
   /**
-   * Brings the file as far as before its name, unless a killed gathering has done so. Or why that cannot be. Throws if
-   * the store fails, or the directory.
+   * Downloads the file under its temporary name, unless a killed gathering has done so. Resolves to a reason if that is
+   * impossible. Throws if the store or the directory fails.
    */
   async fetch(store: Store, source: StoredSource, options: FetchOptions): Promise<Arrived | string> {
     const { path, key, md5 } = source;
@@ -97,14 +97,14 @@ export class Destination {
   }
 
   /**
-   * All that was written until now is on the disk. Throws if that cannot be, from then on each time: the kernel tells of
-   * a failed write once, and what can still be read of it is in memory alone.
+   * Makes all written data durable. After a failure it throws each time: the kernel reports a failed write once, and
+   * the data that can still be read may be in memory only.
    */
   async sync(): Promise<void> {
     if (!this.syncsWhole) return;
     if (this.#unsynced !== undefined) throw this.#unsynced;
     try {
-      await syncWhole(this.#root);
+      await syncFileSystem(this.#root);
     } catch (error) {
       this.#unsynced = new CaptureError(
         EXIT.unavailable,
@@ -115,40 +115,40 @@ export class Destination {
     }
   }
 
-  /** Gives a download that is on the disk its name. Or why it cannot have it. */
+  /** Renames a durable download to its final name. Resolves to a reason if that is impossible. */
   async place({ source, temp }: Arrived, signal: AbortSignal): Promise<string | undefined> {
     try {
       makeParents(this.#root, source.path);
       if (moveInside(this.#root, temp, source.path)) return undefined;
     } catch (error) {
-      // Somebody has put something else in place of a directory since it was looked at.
+      // A directory in the path was replaced since the check.
       if (!isBlocked(error)) throw error;
       return errnoOf(error) === 'ELOOP' ? 'a directory above it is a link' : reasonOf(error);
     }
-    // Two results that the layout gives one name, or somebody else.
+    // The layout gives two results the same name, or another program created the file.
     await removeBeneath(this.#root, temp);
     return (await this.look(source, true, signal)) === 'whole' ? undefined : DIFFERS;
   }
 
   /**
-   * Leaves nothing but what was gathered; of a gathering that is not done also what the next one goes on with, unless
-   * it cannot be believed.
+   * Removes everything except the gathered files. If the gathering is not done, the downloads that the next one can use
+   * stay, unless they cannot be trusted.
    */
-  close(isDone: boolean): void {
+  async close(isDone: boolean): Promise<void> {
     try {
       if (this.#dryRun) return;
-      if (isDone || this.#unsynced !== undefined) removeOwnDir(this.#root, PLACE);
+      if (isDone || this.#unsynced !== undefined) await removeBeneath(this.#root, DIR);
       else beneath(this.#root, DIR, (full) => fs.rmdirSync(full));
       beneath(this.#root, OWN_DIR, (full) => fs.rmdirSync(full));
     } catch (error) {
-      // A run in this directory has more in it, or somebody has put something else in its place.
+      // A run in this directory keeps more in it, or somebody has replaced it.
       if (!['ENOTEMPTY', 'EEXIST', 'ENOENT'].includes(errnoOf(error) ?? '') && !isBlocked(error)) throw error;
     } finally {
       fs.closeSync(this.#root.fd);
     }
   }
 
-  /** A download of the file that an earlier gathering has brought whole; what is not whole goes. */
+  /** A complete download of the file by an earlier gathering. An incomplete one is removed. */
   async #leftOf(what: string, source: StoredSource, signal: AbortSignal): Promise<RelPath | undefined> {
     const name = this.#left.get(what);
     if (name === undefined) return undefined;
@@ -159,7 +159,9 @@ export class Destination {
     return undefined;
   }
 
-  /** Undefined also for a name that leads out, or through a link or a file: its download is refused with the reason. */
+  /**
+   * Undefined also if the name leads out, or through a link or a file. Its download is then refused with the reason.
+   */
   #statOf(path: RelPath): fs.BigIntStats | undefined {
     if (!isInside(path)) return undefined;
     try {
@@ -192,7 +194,7 @@ function namesIn(root: WorkDir, dir: RelPath): readonly string[] {
   }
 }
 
-/** `.capture/gather`. Throws status 64 if that cannot be a directory of ours. */
+/** Returns `.capture/gather`. Throws status 64 if it cannot be a directory of ours. */
 function makeOwnDir(root: WorkDir): RelPath {
   try {
     return ownDir(root, PLACE);
@@ -204,7 +206,10 @@ function makeOwnDir(root: WorkDir): RelPath {
   }
 }
 
-/** With those above it. Not by mkdir's own `recursive`: below /proc, where no directory can be made, Node 20 never ends. */
+/**
+ * Creates the directory and its parents. Does not use `recursive` of mkdir: below /proc, where no directory can be
+ * created, Node 20 loops for ever.
+ */
 function makeDirectory(path: string): void {
   if (fs.existsSync(encodePath(path))) return;
   const parent = dirname(path);
@@ -212,7 +217,7 @@ function makeDirectory(path: string): void {
   fs.mkdirSync(encodePath(path));
 }
 
-/** True also where directories cannot be locked: over NFS flock(2) wants a file that is open for writing. */
+/** Returns true also if directories cannot be locked: over NFS, flock(2) needs a file that is open for writing. */
 function lock(fd: number): boolean {
   try {
     return tryLock(fd);

@@ -1,5 +1,5 @@
-// `capture gather <url> <dir>`: the results of all indices, decompressed and checked, below one directory. Which they
-// are comes from records. What is there whole already is not downloaded again, so a gathering that was ended goes on.
+// `capture gather <url> <dir>`: downloads the results of all indices into one directory, decompressed and checked. The
+// records say which results there are. Complete files are not downloaded again, so an interrupted gathering resumes.
 import type { Tools } from '../../cli/command.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
@@ -43,13 +43,13 @@ export const gatherCommand = onArray({
 
 const INCOMPLETE = 1;
 
-/** More of a line nobody reads. */
+/** Longer lists are cut, because nobody reads them. */
 const MOST_NUMBERS = 200;
 
 async function gather(array: StoredArray, request: GatherRequest, tools: Tools): Promise<ExitStatus> {
   const found = await survey(array, clockMs(), tools.signal);
   if (found.rows.length === 0) throw nothingThere(array.store, array.taskName);
-  // Whether one that runs is stale makes no difference here.
+  // Running and stale indices are treated alike here.
   const states = [...statesOf(found, Infinity, request.set)];
   const undone = states.filter(({ state }) => state !== 'done');
   if (undone.length > 0) {

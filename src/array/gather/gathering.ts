@@ -1,5 +1,5 @@
-// One gathering at work: takes the shares of the indices as they come, looks what is there already, downloads the rest,
-// and counts what is missing in the end.
+// One gathering: takes the shares of the indices as they arrive, checks which files exist, downloads the rest, and
+// counts what is missing at the end.
 import fs from 'node:fs';
 import pLimit from 'p-limit';
 import { encodePath, showPath } from '../../model/path.ts';
@@ -13,14 +13,16 @@ import type { Tools } from '../../cli/command.ts';
 import type { StoredArray } from '../stored-array.ts';
 import { Arrivals } from './arrivals.ts';
 import { type Arrived, Destination, DIFFERS } from './destination.ts';
-import { openProgress } from '../progress.ts';
-import { gatherLine } from './progress.ts';
+import { indicesDone, openProgress } from '../progress.ts';
 import type { Share, StoredSource } from './share.ts';
 
-/** Of a large file so many ranges are asked for at once, of so many large files: each range is 8 MiB of memory. */
+/**
+ * Both the number of ranges of a large file that are requested concurrently, and the number of such files. Each range
+ * takes 8 MiB of memory.
+ */
 const RANGES_AT_ONCE = 6;
 const LARGE_AT_ONCE = 2;
-/** So many lines of one kind: the rest is counted. */
+/** Lines of one kind that are logged; the rest is counted. */
 const MOST_LINES = 20;
 
 export interface How {
@@ -35,10 +37,10 @@ interface Wanted {
   readonly source: StoredSource;
 }
 
-interface Bringing {
+interface DownloadJob {
   readonly store: Store;
   readonly how: How;
-  /** Ends all that is under way. */
+  /** Aborts everything that is under way. */
   readonly stop: AbortController;
   readonly signal: AbortSignal;
 }
@@ -46,27 +48,27 @@ interface Bringing {
 export class Gathering {
   readonly #tools: Tools;
   readonly #indices: number;
-  readonly #left: Lines;
-  readonly #missing: Lines;
+  readonly #left: CappedLines;
+  readonly #missing: CappedLines;
   #indicesDone = 0;
   #present = 0;
   #downloaded = 0;
   #bytes = 0;
 
-  /** `indices`: how many shares will come. */
+  /** `indices` is the number of shares that will arrive. */
   constructor(indices: number, tools: Tools) {
     this.#indices = indices;
     this.#tools = tools;
-    this.#left = new Lines(tools.log);
-    this.#missing = new Lines(tools.log);
+    this.#left = new CappedLines(tools.log);
+    this.#missing = new CappedLines(tools.log);
   }
 
-  /** All that the shares have is there, as far as it has come. */
+  /** All files of the shares that have arrived are there. */
   get isComplete(): boolean {
     return this.#missing.count === 0;
   }
 
-  /** The same shares; what stays behind of each is told. */
+  /** Passes the shares on, and reports what each of them lacks. */
   async *told(shares: AsyncIterable<Share>): AsyncGenerator<Share> {
     for await (const share of shares) {
       for (const problem of share.problems)
@@ -78,7 +80,7 @@ export class Gathering {
     this.#left.close('indices leave something, too');
   }
 
-  /** Gathers into the directory, or says what that would mean. */
+  /** Downloads into the directory, or, for a dry run, reports what would be downloaded. */
   async into(shares: AsyncIterable<Share>, { store }: StoredArray, how: How): Promise<void> {
     const { log, signal } = this.#tools;
     const progress = openProgress(log, (elapsedMs) => this.#line(elapsedMs));
@@ -96,7 +98,7 @@ export class Gathering {
   }
 
   async #look(shares: AsyncIterable<Share>, how: How, signal: AbortSignal): Promise<void> {
-    // Nothing is made.
+    // A dry run creates nothing.
     const isThere = fs.existsSync(encodePath(how.directory));
     const destination = isThere ? new Destination(how.directory, { dryRun: true }) : undefined;
     try {
@@ -104,11 +106,11 @@ export class Gathering {
         if (await this.#isAbsent(destination, one, how, signal)) this.#got(one);
       });
     } finally {
-      destination?.close(true);
+      await destination?.close(true);
     }
   }
 
-  async #bring(shares: AsyncIterable<Share>, { store, how, stop, signal }: Bringing): Promise<void> {
+  async #bring(shares: AsyncIterable<Share>, { store, how, stop, signal }: DownloadJob): Promise<void> {
     const destination = new Destination(how.directory, { dryRun: false });
     const arrivals = new Arrivals(destination, (one, why) =>
       why === undefined ? this.#got(one) : this.#lacks(one, why),
@@ -133,15 +135,15 @@ export class Gathering {
       await arrivals.finish(signal);
       isDone = true;
     } catch (error) {
-      // What is whole is not thrown away. What stands in its way was told.
+      // Complete downloads are not thrown away. Their errors were reported.
       await arrivals.place(signal).catch(() => undefined);
       throw error;
     } finally {
-      destination.close(isDone);
+      await destination.close(isDone);
     }
   }
 
-  /** What is there already is counted, or told of if it differs. */
+  /** Counts an existing file, or reports that it differs. */
   async #isAbsent(
     destination: Destination | undefined,
     one: Wanted,
@@ -183,10 +185,20 @@ export class Gathering {
     if (parts.length > 0) this.#left.info(`index ${index} leaves ${parts.join(', ')}`, index);
   }
 
+  /**
+   * `[##########          ] 5,120 of 10,000 indices, 25,310 files, 12.3 GiB, 85.0 MiB/s, 5 min left`. The totals of
+   * files and bytes are unknown until the records of all indices are read.
+   */
   #line(elapsedMs: number): string {
     const files = this.#present + this.#downloaded;
-    const totals = { indices: this.#indices, indicesDone: this.#indicesDone, files, bytes: this.#bytes };
-    return gatherLine(totals, elapsedMs);
+    const { bar, left } = indicesDone({ done: this.#indicesDone, of: this.#indices }, elapsedMs);
+    return [
+      bar,
+      plural(files, 'file'),
+      formatBytes(this.#bytes),
+      `${formatBytes(Math.round((this.#bytes / Math.max(1, elapsedMs)) * 1000))}/s`,
+      ...left,
+    ].join(', ');
   }
 
   #summarize({ directory, dryRun }: How): void {
@@ -198,8 +210,8 @@ export class Gathering {
   }
 }
 
-/** Messages of one kind: the first few are told, the others counted. */
-class Lines {
+/** Messages of one kind: the first few are logged, the others counted. */
+class CappedLines {
   readonly #log: Log;
   #count = 0;
 
@@ -221,7 +233,7 @@ class Lines {
     if (this.#count <= MOST_LINES) this.#log.warn(line, { event: 'damaged', index, key });
   }
 
-  /** `what` follows the number of those that were not told. */
+  /** `what` is the text after the number of messages that were not logged. */
   close(what: string): void {
     if (this.#count > MOST_LINES) this.#log.warn(`${this.#count - MOST_LINES} ${what}`);
   }

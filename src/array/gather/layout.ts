@@ -1,24 +1,27 @@
-// Where a result of an index is put below the directory: `{index}/{path}`, or what --layout says. Pure.
+// Where a result of an index goes below the directory: `{index}/{path}`, or the value of --layout. Pure.
 import type { Reader } from '../../cli/options/readers.ts';
 import { isInside, type RelPath } from '../../model/path.ts';
 
-/** What stands for a part of the name; `name` is the path without its directories. */
+/** The placeholders of a layout; `name` is the path without its directories. */
 const WORDS = ['index', 'path', 'name', 'task'] as const;
 type Word = (typeof WORDS)[number];
 
 export interface Layout {
-  /** Without it the results of several indices would have one name. */
+  /** Without the index, results of several indices could have the same name. */
   readonly hasIndex: boolean;
-  /** Relative to the directory. A path that leads out of it is refused when it is fetched. */
+  /** Relative to the directory. A path that leads out of it is refused during the download. */
   readonly place: (of: { readonly index: string; readonly task: string; readonly path: RelPath }) => RelPath;
 }
 
 const PLACEHOLDER = /\{([^{}]*)\}/g;
 
-/** An index has letters, digits, `-` and `_`: with only these between it and a path nobody could tell the two apart. */
+/**
+ * An index consists of letters, digits, `-` and `_`. If only such characters separate it from a path, the result is
+ * ambiguous.
+ */
 const BLURRED = /\{index\}[\w-]*\{(?:path|name)\}|\{(?:path|name)\}[\w-]*\{index\}/;
 
-/** `{path}` or `{name}` must be in it: results of one index need names of their own. */
+/** `{path}` or `{name}` is required, so that results of one index have different names. */
 export const layout: Reader<Layout> = (text) => {
   const example = "'{path}.{index}'";
   const words = [...text.matchAll(PLACEHOLDER)].map(([, word = '']) => word);

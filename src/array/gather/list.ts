@@ -1,4 +1,4 @@
-// `capture gather --list`: what would be gathered, for programs, or for `md5sum -c` in the directory.
+// `capture gather --list`: lists what would be gathered, for programs, or for `md5sum -c` in the directory.
 import { pathBytes, showJson, showPath } from '../../model/path.ts';
 import type { Output } from '../../cli/output.ts';
 import type { Share, StoredSource } from './share.ts';
@@ -6,7 +6,7 @@ import type { Share, StoredSource } from './share.ts';
 export const LIST_FORMATS = ['json', 'md5sum'] as const;
 export type ListFormat = (typeof LIST_FORMATS)[number];
 
-/** Writes each file of the shares as it comes. */
+/** Writes the files of each share as it arrives. */
 export async function writeList(
   shares: AsyncIterable<Share>,
   format: ListFormat,
@@ -28,7 +28,9 @@ function jsonOf(index: string, { path, key, size, md5, kind }: StoredSource): st
   return showJson({ index, name: showPath(path), size, md5, kind, key });
 }
 
-/** As coreutils writes it: a name with a backslash or a line feed is escaped, and its line begins with a backslash. */
+/**
+ * The format of coreutils: a backslash or line feed in the name is escaped, and the line then starts with a backslash.
+ */
 export function md5sumLine({ path, md5 }: Pick<StoredSource, 'path' | 'md5'>): Uint8Array {
   const escaped = path.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('\r', '\\r');
   const mark = escaped === path ? '' : '\\';

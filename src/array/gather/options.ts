@@ -1,4 +1,4 @@
-// The options of `capture gather`, and what they ask for.
+// The options of `capture gather` and the request that they make.
 import path from 'node:path';
 import type { Line } from '../../cli/command.ts';
 import { choice, count, filePath, type Reader } from '../../cli/options/readers.ts';
@@ -52,7 +52,7 @@ export const OPTIONS = group('Gather:', {
   dryRun: { flags: '--dry-run', help: 'say what would be downloaded, and download nothing' },
 });
 
-/** What is to be gathered. */
+/** The parsed command line. */
 export interface GatherRequest extends Omit<ValuesOf<typeof OPTIONS>, 'include' | 'exclude'> {
   readonly patterns: Patterns;
   /** Undefined with --list. */

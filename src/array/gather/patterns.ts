@@ -1,5 +1,5 @@
-// Which results --include and --exclude ask for, by their paths in the work directory of the task, and which patterns have
-// asked for nothing: a mistyped one must not look like an array without results. No I/O.
+// Selects results by --include and --exclude, matched against their paths in the task's work directory. It also finds
+// patterns that matched nothing: a mistyped pattern must not look like an array without results. No I/O.
 import { compileManifest, type Manifest } from '../../model/file/manifest.ts';
 
 export class Patterns {
@@ -15,7 +15,10 @@ export class Patterns {
     this.#unmatched = new Set(include.keys());
   }
 
-  /** Without --include all but what is excluded: also a name that no pattern matches, for that is refused with a word. */
+  /**
+   * Without --include, everything that is not excluded matches. That includes names that no pattern can match, because
+   * they are refused later with a message.
+   */
   has(path: string): boolean {
     if (this.#excluded.wants(path)) return false;
     if (this.#included.length === 0) return true;
@@ -29,7 +32,7 @@ export class Patterns {
     return isWanted;
   }
 
-  /** The patterns of --include that no path has matched so far. */
+  /** The patterns of --include that have matched no path so far. */
   get unmatched(): readonly string[] {
     return [...this.#unmatched].map((at) => this.#texts[at] ?? '');
   }

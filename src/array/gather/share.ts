@@ -1,5 +1,5 @@
-// What one index gives to a gathering: its results as its newest record tells them, never what names in the store look
-// like; and what stays behind.
+// What one index contributes to a gathering: the results in its newest record, and what is missing. Names in the store
+// are never interpreted.
 import { unionOf, type WholeRecord } from '../../model/checkpoint/history.ts';
 import type { StoredFile } from '../../model/format/records.ts';
 import { showPath } from '../../model/path.ts';
@@ -12,21 +12,21 @@ import type { Patterns } from './patterns.ts';
 
 export interface Share {
   readonly index: string;
-  /** `path` is where each is put. */
+  /** `path` is the destination of each file. */
   readonly files: readonly StoredSource[];
-  /** Results that deaths have cut off, and that are not among the files. */
+  /** Number of results that were cut off when their attempt died, and that are not among the files. */
   readonly partials: number;
-  /** Older objects of results that came again with other content. */
+  /** Number of older objects of results that were stored again with other content. */
   readonly older: number;
-  /** Why not all of it is here: records that cannot be read, and what is not stored. */
+  /** Why something is missing: unreadable records, and files that are not stored. */
   readonly problems: readonly string[];
 }
 
-/** All of it is known: it comes from a record. */
+/** All fields are known, because they come from a record. */
 export type StoredSource = Source & Pick<StoredFile, 'md5' | 'size' | 'mtimeNs'>;
 
 export interface Choice {
-  /** Of a path in the work directory of its task. */
+  /** They match paths in the task's work directory. */
   readonly patterns: Patterns;
   readonly layout: Layout;
   readonly withPartials: boolean;
@@ -69,8 +69,8 @@ export async function shareOf(
 }
 
 /**
- * Each attempt records only what its own death left: those of the earlier ones cost a request each. A done index has them
- * all replaced by whole results.
+ * Each attempt records only the partial results of its own death, so those of earlier attempts cost one request each.
+ * If an index is done, complete results have replaced all of them.
  */
 async function partialsOf(
   array: StoredArray,

@@ -1,5 +1,5 @@
-// `capture logs <url>`: what the task of one index wrote to stdout and stderr, as far as it is stored (--log-output); and
-// with --follow what it still writes.
+// `capture logs <url>`: the stored stdout and stderr of the task of one index (--log-output). With --follow, also what
+// it still writes.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Tools } from '../../cli/command.ts';
 import { choice, count } from '../../cli/options/readers.ts';
@@ -43,7 +43,7 @@ const OPTIONS = group('Which output:', {
   },
 });
 
-/** What is to be printed. */
+/** The parsed command line. */
 interface OutputRequest extends Omit<ValuesOf<typeof OPTIONS>, 'index'> {
   readonly scope: KeyScope;
 }
@@ -93,7 +93,7 @@ function wanted(
   return stream === undefined ? all : new Map([...all].filter(([one]) => one === stream));
 }
 
-/** That it has stored nothing yet is no reason to go away: its first output comes within a minute. */
+/** Waits even if nothing is stored yet: the first output arrives within a minute. */
 async function runningAttempt(
   { store, taskName }: StoredArray,
   scope: KeyScope,
@@ -105,7 +105,7 @@ async function runningAttempt(
   return ended === undefined ? newest : undefined;
 }
 
-/** `streams`: those that the attempt has. */
+/** `streams` are the streams that the attempt has. */
 async function nothingStored(
   array: StoredArray,
   { scope, attempt, stream }: OutputRequest,
@@ -128,7 +128,7 @@ function hintFor(attempt: number, newest: number, streams: ReadonlyMap<OutputStr
   return 'run the task with --log-output, and let its output go to a file: it is stored once a minute, and at the end';
 }
 
-/** One stream after the other; of two streams each says which it is, on stderr. */
+/** Prints one stream after the other. If there are two, a line on stderr names each. */
 class Printer {
   readonly #array: StoredArray;
   readonly #request: OutputRequest;
@@ -164,7 +164,7 @@ class Printer {
   }
 }
 
-/** capture stores new output once a minute: to ask more often shows nothing sooner. */
+/** capture stores new output once a minute, so more frequent polls would show nothing sooner. */
 const EVERY_MS = 5000;
 
 interface Following {
@@ -173,7 +173,7 @@ interface Following {
   readonly tools: Tools;
 }
 
-/** The last segments are stored before the last record: so the look at the records comes first. */
+/** The last segments are stored before the last record, so the records are checked first. */
 async function followUntilEnd(
   array: StoredArray,
   request: OutputRequest,
@@ -191,7 +191,7 @@ async function followUntilEnd(
   }
 }
 
-/** Why nothing more will come of this attempt; undefined if it may. */
+/** Why this attempt will write nothing more; undefined if it may. */
 async function hasEnded(
   { store }: StoredArray,
   scope: KeyScope,

@@ -1,5 +1,5 @@
-// One stream of one attempt, read from its segments as they come: each byte is given once, in order, and what is missing
-// between two segments is said.
+// Reads one stream of one attempt from its segments as they arrive. It returns each byte once and in order, and reports
+// gaps between segments.
 import { formatBytes } from '../../model/units.ts';
 import { decompressStream } from '../../restore/decompress.ts';
 import { ObjectMissingError, objectStream } from '../../restore/object-stream.ts';
@@ -9,26 +9,27 @@ import type { ListedSegment } from './segments.ts';
 export interface StreamReaderOptions {
   readonly store: Store;
   readonly write: (bytes: Uint8Array) => Promise<void>;
-  /** Told what was left out by --log-output-limit. */
+  /** Called for output that --log-output-limit left out. */
   readonly onGap: (what: string) => void;
   readonly signal: AbortSignal;
 }
 
 export class StreamReader {
   readonly #options: StreamReaderOptions;
-  /** Up to here all was given, in bytes of the stream. */
+  /** End of the data that was returned, in bytes of the stream. */
   #end = 0;
-  /** The last segment that was read, as it was: it may have grown since. */
+  /** The last segment that was read, in its version: it may have grown since. */
   #last: string | undefined;
 
   constructor(options: StreamReaderOptions) {
     this.#options = options;
   }
 
-  /** Gives what is new in these segments, all that are listed of the stream. */
+  /** Returns what is new in these segments. They are all listed segments of the stream. */
   async read(segments: readonly ListedSegment[]): Promise<void> {
     for (const [at, segment] of segments.entries()) {
-      // What another follows has its full length, and was read if it begins before the end of what was.
+      // If another segment follows, this one has its full length. It was read completely if the next one starts before
+      // the end of the data read.
       const next = segments[at + 1];
       if (next !== undefined && next.first <= this.#end) continue;
       const name = `${segment.key} ${segment.version}`;
@@ -58,7 +59,7 @@ export class StreamReader {
         this.#end = at;
       }
     } catch (error) {
-      // Deleted since the listing, as there is too much of it: the next one says what is missing.
+      // Deleted since the listing because of the limit. The next segment reports the gap.
       if (!(error instanceof ObjectMissingError)) throw error;
     }
   }

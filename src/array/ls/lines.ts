@@ -1,4 +1,4 @@
-// `capture ls` for people: the checkpoints of an index in words, and a line for each object. Pure.
+// `capture ls` for people: an index's checkpoints in words, and one line for each object. Pure.
 import { describeFiles, setWords } from '../../model/checkpoint/generation-words.ts';
 import type { Segment, StoredFile } from '../../model/format/records.ts';
 import { showPath } from '../../model/path.ts';
@@ -8,7 +8,7 @@ import { byPath } from '../natural-order.ts';
 import { DAMAGED, stateText } from '../state.ts';
 import type { Listed } from './listed.ts';
 
-/** Between two indices an empty line. */
+/** An empty line separates two indices. */
 export function linesOf(listed: Listed, isFirst: boolean): readonly string[] {
   const { index, task, checkpoints, isDamaged } = listed;
   const damage = isDamaged ? DAMAGED : '';
@@ -22,7 +22,7 @@ export function linesOf(listed: Listed, isFirst: boolean): readonly string[] {
   ];
 }
 
-/** The key is the last: nothing may cut it. */
+/** The key comes last, so that nothing cuts it. */
 const COLUMNS = [
   { title: 'WHAT', align: 'left' },
   { title: 'SIZE', align: 'right' },
@@ -36,7 +36,7 @@ function* rowsOf(listed: Listed): Generator<readonly string[]> {
   for (const file of listed.otherResults) yield fileRow('result of another run', file);
   for (const file of listed.partials) yield fileRow('staged result', file);
   for (const { key, storedSize } of listed.older) yield ['older copy', formatBytes(storedSize), '', key];
-  // Two sets share the objects of a file that did not change: each stands there once, with the newest.
+  // Two sets share the objects of unchanged files. Each object is listed once, with the newest set.
   const told = new Set<string>();
   for (const { name, members, companions } of listed.checkpoints) {
     const objects: readonly [StoredFile | Segment, string][] = [
@@ -53,7 +53,7 @@ function* rowsOf(listed: Listed): Generator<readonly string[]> {
   }
 }
 
-/** The size of the file: of the object not all records know it. */
+/** Shows the size of the file, because not all records know the size of the object. */
 function fileRow(
   what: string,
   { path, size, md5, key }: Pick<StoredFile, 'path' | 'size' | 'md5' | 'key'>,

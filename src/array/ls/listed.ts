@@ -1,8 +1,8 @@
-// What is stored of one index: the listing of its records, and all that these name.
+// What is stored of one index: the listing of its records, and everything that they name.
 import { generationName } from '../../model/checkpoint/history.ts';
 import { keptPrefix, parseKept, parseRecordKey, recordPrefix } from '../../model/format/keys.ts';
 import type { Generation, StoredFile } from '../../model/format/records.ts';
-import { fitting } from '../../native/heap.ts';
+import { fittingInHeap } from '../../native/heap.ts';
 import type { ListedObject } from '../../store/contract/store.ts';
 import { contentsIn } from '../contents.ts';
 import { byPath } from '../natural-order.ts';
@@ -13,21 +13,21 @@ export interface Listed {
   readonly index: string;
   readonly task: string;
   readonly state: State;
-  /** Of `failed`: what capture exited with. */
+  /** For `failed`: capture's exit status. */
   readonly status: number | undefined;
-  /** Its newest record cannot be read: what follows comes from those before. */
+  /** Its newest record cannot be read; the fields below come from earlier records. */
   readonly isDamaged: boolean;
   readonly records: readonly RecordObject[];
   readonly results: readonly StoredFile[];
-  /** Of other run ids. */
+  /** Results of other run ids. */
   readonly otherResults: readonly StoredFile[];
-  /** As far as they are still there. */
+  /** Half-written results that still exist. */
   readonly partials: readonly StoredFile[];
-  /** Older objects of results that came again with other content. */
+  /** Older objects of results that were stored again with other content. */
   readonly older: readonly OlderObject[];
   /** Newest first. */
   readonly checkpoints: readonly (Generation & { readonly name: string })[];
-  /** A line for each record that could not be read. */
+  /** One line for each record that could not be read. */
   readonly problems: readonly string[];
 }
 
@@ -43,7 +43,7 @@ export interface OlderObject {
   readonly storedSize: number;
 }
 
-/** What is kept of an object. */
+/** Memory for an object. */
 const LISTED_BYTES = 300;
 
 export async function listedOf(
@@ -55,7 +55,7 @@ export async function listedOf(
   const scope = { taskName, index };
   const records: RecordObject[] = [];
   const listed = store.list(recordPrefix(scope), signal);
-  for await (const object of fitting(listed, LISTED_BYTES, `records of index ${index}`))
+  for await (const object of fittingInHeap(listed, LISTED_BYTES, `records of index ${index}`))
     if (parseRecordKey(object.key) !== undefined) records.push(recordObject(object));
   const listing = { scope, keys: records.map(({ key }) => key), newestAttempt: row?.newest.attempt ?? 0 };
   const { history, generations, results, otherResults, partials, damaged, problems } = await contentsIn(
@@ -66,7 +66,7 @@ export async function listedOf(
   const older: OlderObject[] = [];
   for (const path of history.kept.keys()) {
     const prefix = keptPrefix(path, scope);
-    for await (const { key, sizeBytes } of fitting(store.list(prefix, signal), LISTED_BYTES, path))
+    for await (const { key, sizeBytes } of fittingInHeap(store.list(prefix, signal), LISTED_BYTES, path))
       if (parseKept(key.slice(prefix.length)) !== undefined) older.push({ path, key, storedSize: sizeBytes });
   }
   return {

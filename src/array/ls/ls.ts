@@ -1,5 +1,5 @@
-// `capture ls <url> [index]`: what is stored of an index, object by object, as its records name it. Names in the store are
-// never guessed at.
+// `capture ls <url> [index]`: lists the stored objects of an index by its records. It never guesses from names in the
+// store.
 import type { Tools } from '../../cli/command.ts';
 import { group } from '../../cli/options/spec.ts';
 import type { ValuesOf } from '../../cli/options/values.ts';
@@ -42,7 +42,7 @@ export const lsCommand = onArray({
   act: ls,
 });
 
-/** Of each all is read that its records say. */
+/** Few, because all data of an index's records is read into memory. */
 const INDICES_AT_ONCE = 4;
 
 async function ls(array: StoredArray, options: LsOptions, { out, log, signal }: Tools): Promise<ExitStatus> {
@@ -59,7 +59,7 @@ async function ls(array: StoredArray, options: LsOptions, { out, log, signal }: 
   return EXIT.ok;
 }
 
-/** Those of which anything is stored. */
+/** The indices that have anything in the store. */
 async function statesAsked(
   array: StoredArray,
   { index, set }: LsOptions,

@@ -1,10 +1,10 @@
-// An index that has ended, and from which something is to be deleted. First a record of its last attempt says what is no
-// longer there, then nobody may have started it again: whoever claims it after that reads this record. So what may be
-// deleted then, no later attempt needs, however long the deletion takes.
+// Prepares an ended index for deletions. First a record of its last attempt drops the objects. Then a check makes sure
+// that nobody has started the index again. A later claim reads this record, so no later attempt needs the deleted
+// objects, however long the deletion takes.
 import { randomUUID } from 'node:crypto';
 import { type History, unionOf, type WholeRecord } from '../../model/checkpoint/history.ts';
 import { isProofOfLife } from '../../model/checkpoint/restore-order.ts';
-import { keptGenerations, keysOf } from '../../model/checkpoint/retention.ts';
+import { keptGenerations, generationKeys } from '../../model/checkpoint/retention.ts';
 import { recordKey } from '../../model/format/keys.ts';
 import { type CaptureRecord, type Generation, textWithSum } from '../../model/format/records.ts';
 import { readClaim } from '../../records/claim.ts';
@@ -16,24 +16,24 @@ import { ABSENT } from '../../store/contract/store.ts';
 export interface EndedIndex {
   /** The last attempt. */
   readonly attempt: number;
-  /** The `run` that objects of this task and index carry. */
+  /** The values of `run` in the metadata of this task and index's objects. */
   readonly runs: ReadonlySet<string>;
-  /** Checkpoint objects that stay; undefined: all. */
+  /** Checkpoint objects to keep; undefined: all. */
   readonly alive: ReadonlySet<string> | undefined;
-  /** Until it is, a partial result may be whole, and the only copy. */
+  /** If the index is not done, a partial result may be whole, and the only copy. */
   readonly isDone: boolean;
-  /** By key what its records say of checkpoint members and half-written results. */
+  /** Checkpoint members and half-written results by key, as its records name them. */
   readonly named: ReadonlyMap<string, NamedObject>;
 }
 
 export interface Question {
-  /** How many checkpoint sets stay; undefined: all of them. */
+  /** How many checkpoint sets to keep; undefined: all. */
   readonly keep: number | undefined;
   /** Writes nothing. */
   readonly dryRun: boolean;
 }
 
-/** Or why nothing of it may be deleted. */
+/** Resolves to the reason if nothing of the index may be deleted. */
 export async function endedIndex(
   array: StoredArray,
   row: IndexRow,
@@ -42,7 +42,7 @@ export async function endedIndex(
 ): Promise<EndedIndex | string> {
   const { index, newest } = row;
   const { attempts, problems } = await detailsOf(array, row, signal);
-  // It may name anything.
+  // An unreadable record may name any object.
   if (problems.length > 0) return problems[0] ?? '';
   const last = attempts.at(-1)?.record;
   if (last?.attempt !== newest.attempt || last.seq !== newest.seq) return STARTED;
@@ -56,14 +56,14 @@ export async function endedIndex(
   if (await isStartedAgain(array, index, newest.attempt, signal)) return STARTED;
   const others = attempts.filter(({ record }) => record.runId !== last.runId);
   const alive =
-    kept && new Set([...kept, ...others.flatMap(({ record }) => record.generations)].flatMap(keysOf));
+    kept && new Set([...kept, ...others.flatMap(({ record }) => record.generations)].flatMap(generationKeys));
   const isDone = last.kind === 'done';
   return { attempt: newest.attempt, runs, alive, isDone, named: namedBy(attempts) };
 }
 
 interface NamedObject {
   readonly push: string;
-  /** As stored. */
+  /** The size as stored. */
   readonly sizeBytes: number | undefined;
 }
 
@@ -93,7 +93,7 @@ function keptOf({ generations }: History, keep: number): readonly Generation[] {
   return keep === 0 ? [] : keptGenerations(generations, keep, isProofOfLife);
 }
 
-/** The same once more, but for the sets. False if somebody else has written one. */
+/** Writes the last record again, without the dropped sets. Returns false if somebody else has written a record. */
 async function writeRecord(
   { store, taskName }: StoredArray,
   last: CaptureRecord,

@@ -1,5 +1,6 @@
-// `capture prune <url>`: deletes what an array no longer needs, beside tasks that run. It touches only indices that have
-// ended, and of these only what their metadata say is theirs: one listing, and two requests for each object that goes.
+// `capture prune <url>`: deletes what an array no longer needs, even while tasks run. It touches only ended indices,
+// and of those only objects whose metadata name the index. It costs one listing, and two requests for each deleted
+// object.
 import type { Tools } from '../../cli/command.ts';
 import { count } from '../../cli/options/readers.ts';
 import { group } from '../../cli/options/spec.ts';

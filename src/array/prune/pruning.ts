@@ -1,5 +1,5 @@
-// One pruning at work: goes through a listing of the store once, and asks each index that has something to lose whether
-// it may. What it knows of an index stays in memory, some hundred bytes; of objects it keeps nothing.
+// One pruning: reads a listing of the store once, and checks each index with deletable objects. It keeps a few hundred
+// bytes per index in memory, and nothing per object.
 import { parseRecordKey, TASKS_PREFIX } from '../../model/format/keys.ts';
 import { isTaskName } from '../../model/format/task-name.ts';
 import { isLast, RECORD_KINDS } from '../../model/format/records.ts';
@@ -11,7 +11,7 @@ import type { IndexRow } from '../survey.ts';
 import { type EndedIndex, endedIndex, isStartedAgain } from './ended-index.ts';
 import { type Kind, shapeOf } from '../shape.ts';
 
-/** Each is a HEAD and a DELETE, and for the first of an index the reading of its records. */
+/** Each is a HEAD and a DELETE; the first one of an index also reads the index's records. */
 const OBJECTS_AT_ONCE = 16;
 
 export interface Choice {
@@ -31,7 +31,7 @@ export class Pruning {
   readonly #choice: Choice;
   readonly #signal: AbortSignal;
   readonly #asked = new Map<string, Promise<EndedIndex | undefined>>();
-  /** Indices of which nothing was deleted, although something could be. */
+  /** Indices that keep objects that could have been deleted. */
   readonly stays: { readonly index: string; readonly why: string }[] = [];
   readonly totals: Record<Kind, Total> & { uploads: number } = {
     checkpoints: { objects: 0, bytes: 0 },
@@ -39,10 +39,10 @@ export class Pruning {
     older: { objects: 0, bytes: 0 },
     uploads: 0,
   };
-  /** False if the store does not let us look for uploads. */
+  /** False if the store does not let us list uploads. */
   sawUploads = true;
 
-  /** `ended`: the indices that may lose anything. */
+  /** `ended`: the indices that may lose objects. */
   constructor(array: StoredArray, ended: ReadonlyMap<string, IndexRow>, choice: Choice, signal: AbortSignal) {
     this.#array = array;
     this.#ended = ended;
@@ -56,7 +56,7 @@ export class Pruning {
     await forEachAtOnce(listing, OBJECTS_AT_ONCE, (object) => this.#look(object));
   }
 
-  /** A put that is seen before its index is seen to have ended is none of a running attempt. */
+  /** An upload that was listed before its index was seen to have ended does not belong to a running attempt. */
   async uploads(): Promise<void> {
     const { store, taskName } = this.#array;
     const isGivenUp = async (key: string): Promise<boolean> => {
@@ -76,14 +76,14 @@ export class Pruning {
     if (kind === 'result' || index === undefined || !kinds.has(kind)) return;
     const row = this.#ended.get(index);
     if (row === undefined) return;
-    // All sets of an index that is not done stay, unless --keep says how many.
+    // If an index is not done, all its sets stay, unless --keep gives a number.
     if (kind === 'checkpoints' && this.#keepOf(row) === undefined) return;
     const ended = await this.#ask(row);
     if (ended === undefined || (attempt ?? 0) > ended.attempt) return;
     if (kind === 'checkpoints' && (ended.alive === undefined || ended.alive.has(key))) return;
     if (kind === 'partials' && !ended.isDone) return;
     if (!isOf(ended, await store.head(key, this.#signal))) return;
-    // Its key does not say which attempt made it.
+    // The key does not say which attempt made the object.
     if (attempt === undefined && (await isStartedAgain(this.#array, index, ended.attempt, this.#signal)))
       return;
     if (!dryRun) await store.delete([key], this.#signal);
@@ -110,7 +110,7 @@ export class Pruning {
     return asking;
   }
 
-  /** Of no task that shares the prefix: the key of a result does not say of which it is. */
+  /** Checks all tasks that share the prefix, because the key of a result does not name its task. */
   async #isOver(index: string): Promise<boolean> {
     const { store } = this.#array;
     const folders = (await store.folders(TASKS_PREFIX, this.#signal)).filter(isTaskName);
@@ -125,8 +125,8 @@ export class Pruning {
 }
 
 /**
- * A name may be anybody's, and what a record says, too: task names hold dots, so the checkpoint `k.run.sh.0.1-1` could be one of
- * task `sh` or of task `run.sh`. The metadata of the object name its run, unless a copy has lost them.
+ * Names and records prove nothing. Task names may contain dots, so the checkpoint `k.run.sh.0.1-1` may belong to task
+ * `sh` or to task `run.sh`. The object's metadata name its run, unless a copy has lost them.
  */
 function isOf({ runs, named }: EndedIndex, head: ObjectHead | undefined): boolean {
   if (head === undefined) return false;

@@ -1,23 +1,23 @@
-// What stands in the page of `capture report`: the program writes it, the page reads it. Times are seconds since the
-// epoch, or durations in seconds: as short as they can be, for there may be 10,000 indices.
+// The data in the page of `capture report`: the program writes it, the page reads it. Times are seconds since the
+// epoch, or durations in seconds. They are kept short, because there may be 10,000 indices.
 import type { Metric } from '../../model/format/resources.ts';
 import type { State } from '../state.ts';
 
-/** How an attempt ended. `killed`: it never said that it did. */
+/** How an attempt ended. `killed`: it left no record of its end. */
 export const ENDS = ['failed', 'killed', 'preempted', 'ended', 'running', 'done'] as const;
 export type End = (typeof ENDS)[number];
 
-/** The lines that the page draws of an attempt. */
+/** The series that the page draws for an attempt. */
 export const LINES = ['taskCpu', 'taskMemory', 'taskWritten', 'space'] as const satisfies readonly Metric[];
 export type Line = (typeof LINES)[number];
 
-/** Numbers in multiples of `unit`, one a step; null where nothing was seen. */
+/** Numbers in multiples of `unit`, one per step; null where nothing was measured. */
 export interface Values {
   readonly unit: number;
   readonly values: readonly (number | null)[];
 }
 
-/** What an attempt used, in time. */
+/** What an attempt used over time. */
 export interface Used {
   readonly from: number;
   readonly step: number;
@@ -27,12 +27,12 @@ export interface Used {
 export interface AttemptRow {
   readonly attempt: number;
   readonly from: number;
-  /** How long it was at work, s. */
+  /** How long it ran, s. */
   readonly ran: number;
-  /** Of that what nobody had, or has, to compute again, s. */
+  /** The part of it that no later attempt had, or has, to compute again, s. */
   readonly kept: number;
   readonly end: End;
-  /** Its place in the texts of the head, as all that occurs again and again. */
+  /** Its position among the texts of the head, as for all repeated texts. */
   readonly host: number;
   readonly how: number;
   /** The checkpoint that it resumed from. */
@@ -43,30 +43,30 @@ export interface AttemptRow {
 export interface IndexEntry {
   readonly index: string;
   readonly state: State;
-  /** Of `failed`: what capture exited with. */
+  /** For `failed`: capture's exit status. */
   readonly status?: number | undefined;
-  /** Ascending; of very many only the newest. */
+  /** Ascending. If there are very many, only the newest. */
   readonly attempts: readonly AttemptRow[];
-  /** Of the attempts before those. */
+  /** Totals of the attempts before those. */
   readonly earlier?: { readonly attempts: number; readonly ran: number; readonly kept: number } | undefined;
   readonly results?: number | undefined;
-  /** Of the results, before compression. */
+  /** Size of the results, before compression. */
   readonly bytes?: number | undefined;
-  /** Of the objects: results and the checkpoints that are kept. */
+  /** Size of the objects: results, and checkpoints that are kept. */
   readonly storedBytes?: number | undefined;
-  /** The most that a task of any attempt had. */
+  /** The peak memory of a task, over all attempts. */
   readonly peakBytes?: number | undefined;
-  /** Of the job, as its scheduler or container limits it. */
+  /** The job's memory limit from its scheduler or container. */
   readonly limitBytes?: number | undefined;
   /** CPU seconds of the tasks of all attempts. */
   readonly cpu?: number | undefined;
-  /** Of the newest checkpoint, s since the epoch. */
+  /** Time of the newest checkpoint, s since the epoch. */
   readonly checkpoint?: number | undefined;
-  /** What the last attempt could not store; the first few. */
+  /** The first few files that the last attempt could not store. */
   readonly left?: readonly string[] | undefined;
 }
 
-/** What stands once in the page. */
+/** Data that the page has once. */
 export interface ReportHead {
   readonly format: 1;
   readonly store: string;
@@ -87,7 +87,7 @@ export function textOf({ head }: Report, at: number): string {
   return head.texts[at] ?? '';
 }
 
-/** How many attempts there were, and the seconds of all of them. */
+/** The number of attempts, and their total seconds. */
 export interface Effort {
   readonly attempts: number;
   readonly ran: number;
@@ -105,13 +105,13 @@ export function effortOf({ attempts, earlier }: IndexEntry): Effort {
   return { attempts: count, ran, kept, lost: ran - kept };
 }
 
-/** What checkpoints have saved of an index: kept work of attempts that did not bring it to its end themselves. */
+/** The work of an index that checkpoints saved: kept work of attempts that did not finish it themselves. */
 export function savedOf({ attempts, earlier }: IndexEntry): number {
   const interrupted = attempts.filter(({ end }) => end !== 'done' && end !== 'running');
   return interrupted.reduce((sum, { kept }) => sum + kept, earlier?.kept ?? 0);
 }
 
-/** Seconds lost, by how the attempts ended. */
+/** Lost seconds by the end of the attempts. */
 export function lossesOf(entries: Iterable<IndexEntry>): ReadonlyMap<End, number> {
   const lost = new Map<End, number>();
   for (const { attempts } of entries)
@@ -119,7 +119,7 @@ export function lossesOf(entries: Iterable<IndexEntry>): ReadonlyMap<End, number
   return lost;
 }
 
-/** The newest attempt, and how it ended: what a person asks first of one that failed. */
+/** The newest attempt and its end: the first question about a failed index. */
 export function lastOf({ attempts }: IndexEntry): AttemptRow | undefined {
   return attempts.at(-1);
 }

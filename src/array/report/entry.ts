@@ -1,4 +1,4 @@
-// From the records of an index to its entry in the page; what occurs in many entries goes into their common texts.
+// Converts the records of an index into its entry in the page. Texts that repeat go into a common list.
 import { workTimes, type WorkTime } from './work-time.ts';
 import type { WholeRecord } from '../../model/checkpoint/history.ts';
 import { type CaptureRecord, isLast, type StoredFile } from '../../model/format/records.ts';
@@ -9,17 +9,17 @@ import type { IndexDetails, NamedRecord } from '../details.ts';
 import type { IndexState } from '../state.ts';
 import { usedOf } from './used.ts';
 
-/** Of an index with more attempts the page shows the newest. */
+/** If an index has more attempts, the page shows the newest. */
 const MOST_ATTEMPTS = 200;
-/** Nobody reads more of a reason. */
+/** Longer reasons are cut. */
 const MOST_CHARACTERS = 300;
 const MOST_LEFT = 20;
 
-/** Each text once, by its number. */
+/** Stores each text once, and numbers it. */
 export class Texts {
   readonly #numbers = new Map<string, number>();
 
-  /** Shown as it is safe to show: what a task or a host calls itself may hold anything. */
+  /** The text is made safe to show, because names of tasks and hosts may contain anything. */
   numberOf(text: string): number {
     const shown = shortened(text);
     const number = this.#numbers.get(shown) ?? this.#numbers.size;
@@ -40,7 +40,7 @@ export interface Page {
   readonly mostSteps: number;
 }
 
-/** `details` is undefined for an index that is missing. */
+/** `details` is undefined if the index is missing. */
 export function entryOf(
   { index, state, row }: IndexState,
   details: IndexDetails | undefined,
@@ -69,16 +69,16 @@ export function entryOf(
   };
 }
 
-interface About extends AboutAttempt {
+interface AttemptContext extends AboutAttempt {
   readonly page: Page;
 }
 
-/** What its newest record was stands in the key, also if that record cannot be read. */
+/** The key tells the kind of the newest record, even if the record cannot be read. */
 function asNamed(record: CaptureRecord, damaged: NamedRecord | undefined): CaptureRecord {
   return damaged === undefined ? record : { ...record, kind: damaged.kind };
 }
 
-function attemptRow(record: CaptureRecord, time: WorkTime | undefined, about: About): AttemptRow {
+function attemptRow(record: CaptureRecord, time: WorkTime | undefined, about: AttemptContext): AttemptRow {
   const { attempt, startedAt, restored, host, resources } = record;
   const { how } = attemptView(record, about);
   const { texts, mostSteps } = about.page;
@@ -95,7 +95,7 @@ function attemptRow(record: CaptureRecord, time: WorkTime | undefined, about: Ab
   };
 }
 
-function endOf({ kind }: CaptureRecord, { isNewest, state }: About): End {
+function endOf({ kind }: CaptureRecord, { isNewest, state }: AttemptContext): End {
   if (isLast(kind)) return kind === 'done' || kind === 'failed' || kind === 'preempted' ? kind : 'ended';
   return isNewest && state === 'running' ? 'running' : 'killed';
 }
@@ -107,7 +107,7 @@ function togetherOf(rows: readonly AttemptRow[]): NonNullable<IndexEntry['earlie
 
 type Storage = Pick<IndexEntry, 'results' | 'bytes' | 'storedBytes' | 'checkpoint' | 'left'>;
 
-/** As the newest record says that tells what is stored. */
+/** According to the newest record that says what is stored. */
 function storageOf(newest: WholeRecord | undefined): Storage {
   if (newest === undefined) return {};
   const { generations, left } = newest.record;

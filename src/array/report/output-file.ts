@@ -1,5 +1,5 @@
-// The file that a page is written to. Under its name there is the page of before, or all of the new one: it is written
-// beside it and renamed.
+// The file that a page is written to. It is written under a temporary name and then renamed, so its name shows either
+// the previous page or the complete new one.
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import { CaptureError, reasonOf } from '../../model/errors.ts';
@@ -11,17 +11,17 @@ export interface Sink {
 
 export interface OutputFile extends Sink {
   readonly bytes: number;
-  /** All is written: it gets its name. */
+  /** Renames the complete file to its name. */
   keep(): void;
-  /** Leaves nothing that was not kept. */
+  /** Removes a file that was not kept. */
   close(): void;
 }
 
-/** Throws status 64 if nothing can be written there. */
+/** Throws status 64 if the file cannot be written. */
 export function openOutputFile(file: string): OutputFile {
   const temp = `${file}.${randomBytes(4).toString('hex')}.tmp`;
   const fd = refusing(file, () => {
-    // A directory would be found only when all has been read.
+    // Otherwise a directory would be noticed only after everything was read.
     if (fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() === true)
       throw new Error('it is a directory');
     return fs.openSync(temp, 'wx');

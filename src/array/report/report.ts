@@ -1,6 +1,8 @@
-// `capture report <url>`: one page that shows the whole array without a network. The listing says which indices there
-// are, their records how each attempt went; the page itself is a file of the program of its own.
+// `capture report <url>`: one page that shows the whole array and needs no network. The listing gives the indices,
+// their records the attempts. The page's code is a separate file of the program.
 import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
 import type { Tools } from '../../cli/command.ts';
 import { filePath } from '../../cli/options/readers.ts';
 import { group } from '../../cli/options/spec.ts';
@@ -21,7 +23,6 @@ import { survey } from '../survey.ts';
 import type { ReportHead } from './data.ts';
 import { entryOf, type Page, Texts } from './entry.ts';
 import { openOutputFile, type OutputFile, type Sink } from './output-file.ts';
-import { writePacked } from './packed.ts';
 import { stepsFor } from './used.ts';
 
 const OPTIONS = group('Report:', {
@@ -80,11 +81,11 @@ async function report(array: StoredArray, request: ReportRequest, tools: Tools):
 }
 
 export interface ReportTools extends Pick<Tools, 'log' | 'signal'> {
-  /** Where the page goes; asked for once the store has answered. */
+  /** Opens the output; called once the store has answered. */
   readonly sink: () => Sink;
 }
 
-/** Writes the page of the array, and resolves to the number of its indices. Throws status 66 if nothing is stored. */
+/** Writes the page of the array. Resolves to the number of its indices. Throws status 66 if nothing is stored. */
 export async function writeReport(
   array: StoredArray,
   { set, staleAfterMs }: Omit<ReportRequest, 'file'>,
@@ -100,7 +101,7 @@ export async function writeReport(
   return states.length;
 }
 
-/** Entry by entry: what is in memory of an index is what is being read. */
+/** Writes entry by entry: only the indices that are being read are in memory. */
 async function writePage(
   array: StoredArray,
   { states, page }: { readonly states: readonly IndexState[]; readonly page: Page },
@@ -134,6 +135,29 @@ async function writePage(
   } finally {
     progress.close();
   }
+}
+
+/**
+ * Writes the packed entries: gzip in base64, a fifth of their JSON text (`unpacked` in page/main.ts). It streams, so
+ * only a few chunks are in memory.
+ */
+async function writePacked(texts: AsyncIterable<string>, sink: Sink, signal: AbortSignal): Promise<void> {
+  await pipeline(
+    texts,
+    createGzip(),
+    async (chunks: AsyncIterable<Buffer>) => {
+      let rest = Buffer.alloc(0);
+      for await (const chunk of chunks) {
+        const bytes = Buffer.concat([rest, chunk]);
+        // Base64 encodes groups of three bytes.
+        const whole = bytes.length - (bytes.length % 3);
+        await sink.write(bytes.toString('base64', 0, whole));
+        rest = bytes.subarray(whole);
+      }
+      await sink.write(rest.toString('base64'));
+    },
+    { signal },
+  );
 }
 
 function headOf({ store, taskName }: StoredArray, { texts, nowMs }: Page): ReportHead {

@@ -1,14 +1,14 @@
-// The page around its data: a file of the program of its own, for it holds all that the page needs. Nothing in the page
-// may reach a network, and no name that is put into it may become a part of it.
+// The page around its data. It is a separate file of the program that contains everything the page needs. The page may
+// not use a network, and inserted names must never become markup.
 import { createHash } from 'node:crypto';
 import { showJson } from '../../model/path.ts';
 
-/** A text in UTF-8, as `'sha256-…'` of a Content-Security-Policy (CSP level 3). */
+/** The hash of a UTF-8 text as `'sha256-…'` of a Content-Security-Policy (CSP level 3). */
 function hashSource(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
-/** Nothing may be loaded, sent or run but this style and this script. */
+/** Allows only this style and this script; nothing else may be loaded, sent or run. */
 function policyOf(style: string, script: string): string {
   return [
     "default-src 'none'",
@@ -19,15 +19,22 @@ function policyOf(style: string, script: string): string {
   ].join('; ');
 }
 
+/** The content of REPORT_PAGE. */
+interface Page {
+  readonly markup: string;
+  readonly style: string;
+  readonly script: string;
+}
+
 export interface PageParts {
-  /** What stands before the entries, as of packed.ts. */
+  /** The part before the entries, in the format of packed.ts. */
   readonly start: string;
-  /** What follows them, with the head. */
+  /** The part after the entries, with the head. */
   end(head: string): string;
 }
 
 export function pageParts(taskName: string): PageParts {
-  const { markup, style, script } = REPORT_PAGE;
+  const { markup, style, script } = JSON.parse(REPORT_PAGE) as Page;
   return {
     start: `<!doctype html>
 <html lang="en">
@@ -53,8 +60,8 @@ ${markup.trim()}
 }
 
 /**
- * JSON that stays data inside of a script element: that ends at `</script`, and `<!--` changes how it is read (HTML,
- * "Restrictions for contents of script elements").
+ * JSON that stays data within a script element. `</script` would end the element, and `<!--` would change how it is
+ * parsed (HTML, "Restrictions for contents of script elements").
  */
 export function jsonInPage(value: unknown): string {
   return showJson(value).replaceAll('<', String.raw`\u003c`);

@@ -1,5 +1,5 @@
-// How much of what the attempts of an index computed was kept. An attempt goes on from the checkpoint that it restored:
-// what was computed up to that checkpoint is kept, what came after it was lost with its attempt. Pure.
+// How much work of an index's attempts was kept. An attempt resumes from the checkpoint that it restored. Work before
+// that checkpoint is kept; work after it was lost with the earlier attempt. Pure.
 import { generationName } from '../../model/checkpoint/history.ts';
 import { restoreOrder } from '../../model/checkpoint/restore-order.ts';
 import type { CaptureRecord, Generation } from '../../model/format/records.ts';
@@ -7,15 +7,18 @@ import type { State } from '../state.ts';
 
 export interface WorkTime {
   readonly attempt: number;
-  /** From its start to its last sign of life; of one that runs, to now. */
+  /** From its start to its last heartbeat; to now if it runs. */
   readonly ranMs: number;
-  /** Of that what the newest attempt goes on from, or the next one will; of one that is done or runs, all. */
+  /**
+   * The part that the newest attempt has resumed from, or the next one will. All of it, if the attempt is done or
+   * running.
+   */
   readonly keptMs: number;
 }
 
 /**
- * `records`: the newest readable one of each attempt, ascending. If the record that named a checkpoint is gone, nothing
- * of its attempt counts as kept.
+ * `records`: the newest readable record of each attempt, ascending. If the record that named a checkpoint was deleted,
+ * nothing of its attempt counts as kept.
  */
 export function workTimes(
   records: readonly CaptureRecord[],
@@ -29,7 +32,7 @@ export function workTimes(
   const kept = new Map<number, number>();
   const whole = wholeOf(records, state);
   if (whole !== undefined) kept.set(whole.attempt, ranMs(whole));
-  // Back from checkpoint to checkpoint; each is of an earlier attempt, so this ends.
+  // Walks back from checkpoint to checkpoint. Each belongs to an earlier attempt, so the loop ends.
   let from = whole === undefined ? nextCheckpoint(records) : whole.restored;
   let before = whole?.attempt ?? Infinity;
   while (from !== undefined) {
@@ -49,16 +52,16 @@ export function workTimes(
   }));
 }
 
-/** The attempt of which nothing is lost, at least so far. */
+/** The attempt that has lost nothing, at least so far. */
 function wholeOf(records: readonly CaptureRecord[], state: State): CaptureRecord | undefined {
-  // A later attempt may only have begun.
+  // A later attempt may only have started.
   if (state === 'done') return records.findLast(({ kind }) => kind === 'done');
   const newest = records.at(-1);
-  // A claim is written before the restore: it does not say from where.
+  // A claim is written before the restore, so it does not name the checkpoint.
   return state === 'running' && newest !== undefined && newest.seq > 0 ? newest : undefined;
 }
 
-/** What an attempt that begins now would resume from. */
+/** The checkpoint that a new attempt would resume from. */
 function nextCheckpoint(records: readonly CaptureRecord[]): string | undefined {
   const [next] = restoreOrder(records.findLast(({ seq }) => seq > 0)?.generations ?? []);
   return next === undefined ? undefined : generationName(next);

@@ -1,6 +1,7 @@
-// Deletes all that is stored of some indices. Each is taken over first, as a later attempt would: whoever is still at
-// work on it is fenced, and a record says that nothing of it is stored any more. So after a death at any point a start
-// begins from nothing, and another removal goes on. Records go last: they say whose the objects are.
+// Deletes everything that is stored of some indices. It first claims each index, like a later attempt: this fences a
+// running attempt. A record then says that nothing of the index is stored. So if the removal is killed at any point, a
+// new start begins from scratch, and another removal can continue. Records are deleted last, because they say which
+// objects belong to the index.
 import { randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { parseRecordKey, recordKey, TASKS_PREFIX } from '../../model/format/keys.ts';
@@ -18,11 +19,11 @@ import type { IndexRow } from '../survey.ts';
 
 const AT_ONCE = 16;
 
-/** An index that is ours to remove. */
-interface Taken {
-  /** The attempt that we have claimed; of a dry run the one that we would claim. */
+/** An index that we have claimed for removal. */
+interface ClaimedIndex {
+  /** The attempt that we have claimed; in a dry run, the one that we would claim. */
   readonly attempt: number;
-  /** The `run` that objects of this task and index carry. */
+  /** The values of `run` in the metadata of this task and index's objects. */
   readonly runs: ReadonlySet<string>;
 }
 
@@ -30,8 +31,8 @@ export class Removal {
   readonly #array: StoredArray;
   readonly #dryRun: boolean;
   readonly #signal: AbortSignal;
-  readonly #taken = new Map<string, Taken>();
-  /** Indices of which something stays. */
+  readonly #taken = new Map<string, ClaimedIndex>();
+  /** Indices that keep some of their objects. */
   readonly stays: { readonly index: string; readonly why: string }[] = [];
   objects = 0;
   bytes = 0;
@@ -42,7 +43,7 @@ export class Removal {
     this.#signal = signal;
   }
 
-  /** None of the rows is of an attempt that runs. */
+  /** None of the rows may belong to a running attempt. */
   async remove(rows: readonly IndexRow[]): Promise<void> {
     await forEachAtOnce(rows, AT_ONCE, (row) => this.#take(row));
     await forEachAtOnce(this.#array.store.list('', this.#signal), AT_ONCE, (object) => this.#object(object));
@@ -58,7 +59,7 @@ export class Removal {
     this.#taken.set(index, { attempt, runs });
   }
 
-  /** False if somebody else has taken that attempt. */
+  /** Returns false if somebody else has claimed that attempt. */
   async #claim(index: string, attempt: number): Promise<boolean> {
     const isOurs = await this.#write(index, { attempt, seq: 0, kind: 'started' });
     return isOurs && (await this.#write(index, { attempt, seq: 1, kind: 'ended' }));
@@ -111,7 +112,7 @@ export class Removal {
     const index = shapeOf(key, taskName)?.index;
     const taken = index === undefined ? undefined : this.#taken.get(index);
     if (index === undefined || taken === undefined) return;
-    // A name may be anybody's: an input that somebody uploaded, the index of another task.
+    // The name proves nothing: the object may be an uploaded input, or belong to an index of another task.
     const head = await store.head(key, this.#signal);
     if (!taken.runs.has(head?.meta['run'] ?? '')) return;
     if (await this.#isStartedAgain(index, taken)) return;
@@ -120,7 +121,7 @@ export class Removal {
     this.bytes += sizeBytes;
   }
 
-  async #records(index: string, taken: Taken): Promise<void> {
+  async #records(index: string, taken: ClaimedIndex): Promise<void> {
     const { store, taskName } = this.#array;
     const scope = { taskName, index };
     if (await this.#isStartedAgain(index, taken)) return this.#stays(index, STARTED);
@@ -133,13 +134,14 @@ export class Removal {
     const isOurs = (key: string): boolean => parseRecordKey(key)?.attempt === taken.attempt;
     const isSegment = (key: string): boolean => parseRecordKey(key)?.kind === 'list';
     const others = keys.filter((key) => !isOurs(key));
-    // No record ever names a segment that is gone; and what says that nothing is stored goes when nothing else is left.
+    // Segments are deleted after the records that name them. The record that says that nothing is stored is deleted
+    // last.
     await this.#delete(others.filter((key) => !isSegment(key)));
     await this.#delete(others.filter(isSegment));
     for (const key of keys.filter(isOurs)) await this.#delete([key]);
   }
 
-  async #isStartedAgain(index: string, { attempt }: Taken): Promise<boolean> {
+  async #isStartedAgain(index: string, { attempt }: ClaimedIndex): Promise<boolean> {
     const { store, taskName } = this.#array;
     const next = this.#dryRun ? attempt : attempt + 1;
     return (await readClaim(store, { taskName, index }, next, this.#signal)) !== 'gone';
@@ -154,7 +156,7 @@ export class Removal {
   }
 }
 
-/** A removal that was ended before it could say so: no task runs. */
+/** Whether the newest attempt is a removal that was killed before its end, so that no task runs. */
 export async function isRemoval(
   { store, taskName }: StoredArray,
   row: IndexRow,

@@ -1,5 +1,5 @@
-// `capture rm <url>`: deletes all that is stored of chosen indices, so that they begin from nothing. Asks before, and
-// touches none that runs.
+// `capture rm <url>`: deletes everything that is stored of chosen indices, so that they start from scratch. It asks for
+// confirmation, and skips running indices.
 import readline from 'node:readline/promises';
 import type { Tools } from '../../cli/command.ts';
 import { group } from '../../cli/options/spec.ts';
@@ -96,7 +96,7 @@ function indicesText(count: number): string {
   return count === 1 ? '1 index' : `${numberText(count)} indices`;
 }
 
-/** Throws status 64 if nobody can be asked, and 1 if the answer is no. */
+/** Throws status 64 if there is no terminal to ask on, and 1 if the answer is no. */
 async function confirm({ store, taskName }: StoredArray, count: number, signal: AbortSignal): Promise<void> {
   if (!process.stdin.isTTY) {
     throw new CaptureError(EXIT.usage, 'nobody is there to be asked: stdin is no terminal', {

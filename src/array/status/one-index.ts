@@ -1,5 +1,5 @@
-// `capture status <url> <index>`: all that the records of one index say. Its attempts in time, its checkpoint sets, its
-// files, and what its newest attempt has used.
+// `capture status <url> <index>`: everything that the records of one index say. Its attempts in order, its checkpoint
+// sets, its files, and the resources that its newest attempt used.
 import { describeFiles, setWords } from '../../model/checkpoint/generation-words.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
 import type { CaptureRecord, Generation, LeftFile, StoredFile } from '../../model/format/records.ts';
@@ -17,29 +17,28 @@ import { DAMAGED, type State, stateOf, stateText } from '../state.ts';
 import { type IndexRow, surveyIndex } from '../survey.ts';
 import { type AttemptView, attemptView } from '../attempt.ts';
 import type { StatusRequest } from './options.ts';
-import { sparkline } from './sparkline.ts';
 
-/** What the records say, in the order in which it is shown. */
+/** The data of the records, in the order of the output. */
 interface IndexView {
   readonly index: string;
   readonly task: string;
   readonly state: State;
-  /** Of `failed`: what capture exited with. */
+  /** For `failed`: capture's exit status. */
   readonly status: number | undefined;
-  /** Its newest record cannot be read: what follows comes from those before. */
+  /** Its newest record cannot be read; the fields below come from earlier records. */
   readonly isDamaged: boolean;
   readonly attempts: readonly AttemptView[];
   /** Newest first. */
   readonly generations: readonly Generation[];
   readonly results: readonly StoredFile[];
   readonly partials: readonly StoredFile[];
-  /** What is not stored. */
+  /** Files that are not stored. */
   readonly left: readonly LeftFile[];
-  /** Of the newest attempt that says what it has used. */
+  /** From the newest attempt with recorded resources. */
   readonly resources: (Resources & { readonly attempt: number }) | undefined;
 }
 
-/** Resolves to whether it is done, and its record can be read. Throws status 66 if there is nothing of it. */
+/** Resolves to whether the index is done and its record can be read. Throws status 66 if nothing of it is stored. */
 export async function showIndex(
   array: StoredArray,
   index: string,
@@ -59,13 +58,13 @@ export async function showIndex(
   return state === 'done' && !view.isDamaged;
 }
 
-interface Found {
+interface StoredIndex {
   readonly row: IndexRow;
   readonly contents: Contents;
   readonly state: State;
 }
 
-function viewOf(array: StoredArray, { row, contents, state }: Found): IndexView {
+function viewOf(array: StoredArray, { row, contents, state }: StoredIndex): IndexView {
   const { attempts, damaged, generations, results, partials, left } = contents;
   return {
     index: row.index,
@@ -88,7 +87,7 @@ function viewOf(array: StoredArray, { row, contents, state }: Found): IndexView 
   };
 }
 
-/** A claim says nothing of it. */
+/** A claim contains no resources. */
 function newestResources(records: readonly CaptureRecord[]): IndexView['resources'] {
   const { attempt, resources } = records.findLast((record) => record.resources !== undefined) ?? {};
   return attempt === undefined || resources === undefined ? undefined : { ...resources, attempt };
@@ -114,7 +113,7 @@ const FILES: readonly Column[] = [
   { title: 'FILE', align: 'left' },
 ];
 
-/** No line is cut, however narrow the terminal is: what is asked for stands at the end, a reason or a name. */
+/** Lines are not cut to the terminal's width, because the important part, a reason or a name, is at the end. */
 function linesOf(view: IndexView): readonly string[] {
   const { index, task, attempts, generations, results, partials, left, resources } = view;
   const parts: (readonly string[])[] = [
@@ -158,12 +157,12 @@ function fileLines(title: string, files: readonly StoredFile[]): readonly string
   return tableLines(columns, rows, Infinity);
 }
 
-/** `2026-11-22 10:00:03Z`; what is no time stays as it is. */
+/** `2026-11-22 10:00:03Z`; text that is no time stays unchanged. */
 function timeText(iso: string): string {
   return iso.replace(/^(\S+)T(\d\d:\d\d:\d\d)(\.\d+)?Z$/, '$1 $2Z');
 }
 
-/** Each with what its highest block stands for. */
+/** Each series, and the meaning of its highest block. */
 const SHOWN: readonly {
   readonly metric: Metric;
   readonly title: string;
@@ -194,4 +193,18 @@ function resourceLines(resources: NonNullable<IndexView['resources']>): readonly
     `attempt ${attempt}, a block for ${formatMs(stepS * 1000)}: ${[...used, ...limit].join(', ')}`,
     ...lines,
   ];
+}
+
+const BLOCKS = '▁▂▃▄▅▆▇█';
+
+/** Draws numbers as one line of blocks, from zero to the maximum; a space where nothing was measured. */
+function sparkline(values: readonly (number | undefined)[]): string {
+  const highest = Math.max(0, ...values.map((value) => value ?? 0));
+  return values
+    .map((value) => {
+      if (value === undefined) return ' ';
+      const at = highest === 0 ? 0 : Math.round((value / highest) * (BLOCKS.length - 1));
+      return BLOCKS[at] ?? '';
+    })
+    .join('');
 }

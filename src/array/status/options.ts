@@ -1,4 +1,4 @@
-// The command line of `capture status`: what is to be shown of the array, and how.
+// The command line of `capture status`: what to show of the array, and how.
 import type { Line } from '../../cli/command.ts';
 import { choice, durationMs } from '../../cli/options/readers.ts';
 import { group } from '../../cli/options/spec.ts';
@@ -16,7 +16,7 @@ const WHICH = group('Which indices:', {
   staleAfterMs: STALE_OPTION,
 });
 
-/** Each prints indices of one state, to run them again. */
+/** Each of these options prints the indices of one state, to run them again. */
 const AGAIN = ['missing', 'failed', 'stale', 'preempted'] as const satisfies readonly State[];
 
 const RESUBMIT = group('What to run again:', {
@@ -61,16 +61,16 @@ export const STATUS_OPTIONS = { ...WHICH, ...RESUBMIT, ...SHOW };
 
 type StatusOptions = ValuesOf<typeof STATUS_OPTIONS>;
 
-/** What is to be shown. */
+/** The parsed command line. */
 export interface StatusRequest extends Pick<
   StatusOptions,
   'set' | 'staleAfterMs' | 'index' | 'all' | 'details' | 'json'
 > {
-  /** Only the indices of these states, as a scheduler takes them; undefined: a table, or JSON. */
+  /** Print only the indices of these states, in a scheduler's format; undefined: a table, or JSON. */
   readonly again: { readonly states: readonly State[]; readonly format: IndexFormat } | undefined;
-  /** Only what to ask the scheduler for. */
+  /** Print only what to request from the scheduler. */
   readonly suggest: IndexFormat | undefined;
-  /** The pause between two looks; undefined: one look. */
+  /** The time between two looks; undefined: a single look. */
   readonly everyMs: number | undefined;
 }
 

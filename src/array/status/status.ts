@@ -1,22 +1,25 @@
-// `capture status <url>`: what became of each index of an array. All of it comes from listings; only for the rows of a
-// table that a person reads, and for one index in detail, records are read as well.
+// `capture status <url>`: the state of each index of an array. It comes from listings. Records are read only for the
+// rows of a table, and for one index in detail.
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Tools } from '../../cli/command.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { formatIndices, numberOfIndex } from '../../model/index-set.ts';
+import { showJson } from '../../model/path.ts';
+import { readAhead } from '../../model/waiting.ts';
 import { clockMs } from '../../native/clock.ts';
 import { onArray } from '../command.ts';
+import { newestRecord, READS_AT_ONCE } from '../details.ts';
+import { lookAgain } from '../look-again.ts';
 import { sayOthers } from '../others.ts';
 import { nothingThere, type StoredArray } from '../stored-array.ts';
 import { countsOf, type IndexState, type State, STATES, statesOf } from '../state.ts';
 import { survey, type Survey } from '../survey.ts';
-import { writeJson } from './json.ts';
 import { showIndex } from './one-index.ts';
 import { readStatus, STATUS_OPTIONS, type StatusRequest } from './options.ts';
 import { writeSuggestion } from './suggest.ts';
-import { writeTable } from './table.ts';
-import type { View } from './view.ts';
-import { watchArray } from './watch.ts';
+import { summaryOf, writeTable } from './table.ts';
+import { storedOf, type View } from './view.ts';
 
 export const statusCommand = onArray({
   name: 'status',
@@ -43,7 +46,7 @@ export const statusCommand = onArray({
 
 const NOT_ALL: ExitStatus = 1;
 
-/** Resolves to whether all that was asked about is done, or was printed. */
+/** Resolves to whether all selected indices are done, or were printed. */
 async function status(array: StoredArray, request: StatusRequest, tools: Tools): Promise<boolean> {
   const { index, again, suggest, everyMs } = request;
   if (index !== undefined) return showIndex(array, index, request, tools);
@@ -79,7 +82,28 @@ function isAllDone({ counts }: View): boolean {
   return STATES.every((state) => state === 'done' || counts[state] === 0);
 }
 
-/** Nothing at all if there are none: `[ -z "$again" ]`. */
+/** Cursor to the top left, and erase from there (ECMA-48, CUP and ED). The scrollback stays. */
+const CLEAR = '\u001B[H\u001B[J';
+
+/**
+ * `--watch`: refreshes the table on a terminal; otherwise it writes a line with the counts. Resolves to true once all are
+ * done, because nothing changes after that. A signal ends it earlier.
+ */
+export async function watchArray(look: () => Promise<View>, everyMs: number, tools: Tools): Promise<boolean> {
+  const { out, signal } = tools;
+  for (;;) {
+    const view = await lookAgain(look);
+    if (view !== undefined) {
+      if (out.isTerminal) await out.write(CLEAR);
+      if (out.isTerminal) await writeTable(view, tools);
+      else await out.write(`${new Date(view.nowMs).toISOString()} ${summaryOf(view, tools)}\n`);
+      if (isAllDone(view)) return true;
+    }
+    await sleep(everyMs, undefined, { signal });
+  }
+}
+
+/** Prints nothing at all if there are none, for `[ -z "$again" ]`. */
 async function writeAgain(
   view: View,
   { states, format }: NonNullable<StatusRequest['again']>,
@@ -103,4 +127,49 @@ function* numbersOf(view: View, states: readonly State[]): Generator<number> {
       });
     yield number;
   }
+}
+
+/**
+ * `--json`: one object, with each index on its own line, written as a stream. Resolves to whether all records that were
+ * read are whole.
+ */
+async function writeJson(view: View, { out, log, signal }: Tools): Promise<boolean> {
+  let isWhole = true;
+  const { array, counts, nowMs } = view;
+  const head = { format: 1, store: array.store.url, task: array.taskName, now: isoOf(nowMs), counts };
+  await out.write(`${showJson(head).slice(0, -1)},"indices":[`);
+  const read = async (one: IndexState): Promise<string> => {
+    const found =
+      view.details && one.row !== undefined ? await newestRecord(array, one.row, signal) : undefined;
+    for (const problem of found?.problems ?? []) log.warn(problem, { event: 'damaged', index: one.index });
+    isWhole &&= (found?.problems ?? []).length === 0;
+    return showJson({ ...jsonOf(one), ...(found === undefined ? {} : storedOf(found)) });
+  };
+  let isFirst = true;
+  for await (const line of readAhead(view.states(), READS_AT_ONCE, read)) {
+    await out.write(`${isFirst ? '' : ','}\n${line}`);
+    isFirst = false;
+  }
+  await out.write('\n]}\n');
+  return isWhole;
+}
+
+function jsonOf({ index, state, row }: IndexState): object {
+  if (row === undefined) return { index, state };
+  const { attempts, newest, claimedMs, seenMs, checkpointMs } = row;
+  return {
+    index,
+    state,
+    status: newest.status,
+    attempts,
+    attempt: newest.attempt,
+    startedAt: isoOf(claimedMs),
+    seenAt: isoOf(seenMs),
+    checkpointAt: isoOf(checkpointMs),
+    record: newest.key,
+  };
+}
+
+function isoOf(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : new Date(ms).toISOString();
 }

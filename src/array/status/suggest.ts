@@ -1,5 +1,5 @@
-// `capture status <url> --suggest`: the memory and the time to ask the scheduler for, from what the array has used. The
-// records of all indices are read.
+// `capture status <url> --suggest`: the memory and time to request from the scheduler, from what the array has used. It
+// reads the records of all indices.
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import type { CaptureRecord } from '../../model/format/records.ts';
@@ -13,40 +13,40 @@ import type { IndexState } from '../state.ts';
 import type { View } from './view.ts';
 
 const MIB = 2 ** 20;
-/** Runs differ: on top of the most that was seen. */
+/** Runs differ, so this margin is added to the maximum. */
 const MARGIN = 1.2;
 const MEMORY_STEP_BYTES = 128 * MIB;
 const TIME_STEP_MS = 5 * 60_000;
-/** A job that failed with so much of its limit in use may have needed more. */
+/** A failed job that had used this share of its limit may have needed more. */
 const NEAR_LIMIT = 0.9;
 
-/** What one index has used, as far as its records say. */
-interface Used {
+/** What one index has used, according to its records. */
+interface IndexUse {
   readonly index: string;
-  /** The most in any attempt: of the task and capture together, or of the job's cgroup if that was more. */
+  /** The maximum of any attempt: of the task and capture together, or of the job's cgroup if that was more. */
   readonly memoryBytes: number | undefined;
-  /** Of all its attempts together. */
+  /** The total of all its attempts. */
   readonly lastedMs: number | undefined;
   readonly isDone: boolean;
-  /** It failed, or vanished, with nearly all in use that its cgroup allows. */
+  /** It failed, or vanished, when it had used nearly all memory that its cgroup allows. */
   readonly hitLimit: boolean;
 }
 
-interface Most {
+interface Maximum {
   readonly index: string;
   readonly value: number;
 }
 
-/** Prints the options for `format`, and says at info what they come from. */
+/** Prints the options for `format`, and logs at info where they come from. */
 export async function writeSuggestion(
   view: View,
   format: IndexFormat,
   { out, log, signal }: Tools,
 ): Promise<void> {
-  let [memory, time, undone]: (Most | undefined)[] = [];
+  let [memory, time, undone]: (Maximum | undefined)[] = [];
   let seen = 0;
   const short: string[] = [];
-  const read = (one: IndexState): Promise<Used> => usedBy(view.array, one, { log, signal });
+  const read = (one: IndexState): Promise<IndexUse> => usedBy(view.array, one, { log, signal });
   for await (const used of readAhead(view.states(), READS_AT_ONCE, read)) {
     const { index, memoryBytes, lastedMs, isDone, hitLimit } = used;
     memory = moreOf(memory, index, memoryBytes);
@@ -79,16 +79,16 @@ export async function writeSuggestion(
   await out.write(`${suggestionText({ memoryBytes: memory?.value, timeMs: time?.value }, format)}\n`);
 }
 
-function moreOf(most: Most | undefined, index: string, value: number | undefined): Most | undefined {
+function moreOf(most: Maximum | undefined, index: string, value: number | undefined): Maximum | undefined {
   return value === undefined || (most !== undefined && most.value >= value) ? most : { index, value };
 }
 
-/** One request for an index with one attempt; for others one for each attempt, and a listing. */
+/** Costs one request if the index has one attempt. Otherwise it costs one for each attempt, and a listing. */
 async function usedBy(
   array: StoredArray,
   { index, state, row }: IndexState,
   { log, signal }: Pick<Tools, 'log' | 'signal'>,
-): Promise<Used> {
+): Promise<IndexUse> {
   if (row === undefined)
     return { index, memoryBytes: undefined, lastedMs: undefined, isDone: false, hitLimit: false };
   const { problems, records } = await recordsOf(array, row, signal);
@@ -124,16 +124,14 @@ async function recordsOf(
   return { records: newest === undefined ? [] : [newest.record], problems };
 }
 
-/** Undefined if nobody saw the task: then the cgroup may be that of capture alone. */
+/** Undefined if the task was not measured: then the cgroup may contain only capture. */
 function memoryOf({ resources }: CaptureRecord): number | undefined {
   if (resources?.task === undefined) return undefined;
   const { task, capture, job } = resources;
   return Math.max(task.peakMemoryBytes + capture.peakMemoryBytes, job?.peakMemoryBytes ?? 0);
 }
 
-/**
- * What to ask for if at most so much was used: 20 % more, in steps of 128 MiB and 5 min. `--mem=4608M --time=01:30:00`.
- */
+/** The options for these maxima: 20 % more, in steps of 128 MiB and 5 min. `--mem=4608M --time=01:30:00`. */
 export function suggestionText(
   most: { readonly memoryBytes: number | undefined; readonly timeMs: number | undefined },
   format: IndexFormat,
@@ -157,7 +155,7 @@ export function suggestionText(
   }
 }
 
-/** With the margin, in whole steps; counted in `unit`. */
+/** With the margin, rounded up to whole steps; in units of `unit`. */
 function rounded(most: number | undefined, step: number, unit: number): number | undefined {
   return most === undefined ? undefined : (Math.max(1, Math.ceil((most * MARGIN) / step)) * step) / unit;
 }

@@ -1,5 +1,5 @@
-// `capture status` for people: what needs attention first, as many lines as the terminal has, and how many there are of
-// each. Missing indices have nothing to say but their numbers: they stand together.
+// `capture status` for people. Rows that need attention come first, up to the height of the terminal, followed by the
+// counts. Missing indices are summarised in one line, because only their numbers are known.
 import { formatIndices } from '../../model/index-set.ts';
 import { formatBytes } from '../../model/units.ts';
 import { readAhead } from '../../model/waiting.ts';
@@ -10,9 +10,9 @@ import type { Colour } from '../../cli/output.ts';
 import { countsText, type IndexState, type State, STATES, stateText, totalOf } from '../state.ts';
 import { ageText, storedOf, type View } from './view.ts';
 
-/** Of a store that is far away, this many records are there in a second; --details asks for more. */
+/** A distant store returns about this many records in a second; --details reads more. */
 const MOST_READ = 100;
-/** Head of the table, `... and more`, summary, and the prompt of the shell. */
+/** The table's header, `... and more`, the summary, and the prompt of the shell. */
 const OTHER_LINES = 4;
 
 const COLOURS: Readonly<Record<State, Colour>> = {
@@ -28,7 +28,7 @@ const COLOURS: Readonly<Record<State, Colour>> = {
 /** A line of the table, by column. */
 interface Row {
   readonly state: State;
-  /** Of those whose record was read. */
+  /** Set only for rows whose record was read. */
   readonly isDamaged?: boolean;
   readonly cells: readonly string[];
 }
@@ -48,7 +48,7 @@ const DETAILED: readonly Column[] = [
   { title: 'HOST', align: 'left' },
 ];
 
-/** Resolves to whether all records that it read are whole. */
+/** Resolves to whether all records that were read are whole. */
 export async function writeTable(view: View, tools: Tools): Promise<boolean> {
   const { out } = tools;
   const total = totalOf(view.counts);
@@ -78,7 +78,7 @@ export function summaryOf({ counts }: View, { out }: Pick<Tools, 'out'>): string
   return countsText(counts, (state, text) => out.paint(COLOURS[state], text));
 }
 
-/** Those that need attention first; of each state in the order of the indices. */
+/** States that need attention come first; within a state, the order is by index. */
 function byNeed(view: View, most: number): readonly IndexState[] {
   const shown: IndexState[] = [];
   for (const state of STATES) {

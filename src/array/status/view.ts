@@ -1,4 +1,4 @@
-// What a table and JSON show of the same array, and the words that both need.
+// The data that the table and JSON share, and the words that both need.
 import { formatAge } from '../../model/units.ts';
 import type { NewestRecord } from '../details.ts';
 import type { StoredArray } from '../stored-array.ts';
@@ -6,7 +6,7 @@ import type { Counts, IndexState } from '../state.ts';
 
 export interface View {
   readonly array: StoredArray;
-  /** All that are to be counted, in the order of the indices; may be asked again. */
+  /** All indices to count, in order. It may be called several times. */
   readonly states: () => Iterable<IndexState>;
   readonly counts: Counts;
   /** By the store's clock. */
@@ -15,13 +15,13 @@ export interface View {
   readonly details: boolean;
 }
 
-/** What is stored of an index, as its newest record says. */
+/** What is stored of an index, according to its newest record. */
 export interface Stored {
   readonly host: string;
   readonly results: number;
   /** Before compression. */
   readonly bytes: number;
-  /** The most memory that the task of the newest attempt had; undefined if nobody saw it. */
+  /** The peak memory of the newest attempt's task; undefined if it was not measured. */
   readonly peakMemoryBytes: number | undefined;
 }
 

@@ -1,4 +1,4 @@
-// Is one recorded object what its record says? Either all of it is read, or only what a listing tells of it.
+// Checks a recorded object against its record: reads all of it, or uses only what a listing says.
 import type { Segment, StoredFile } from '../../model/format/records.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { NO_ZSTD_HINT } from '../../native/zstd.ts';
@@ -13,12 +13,12 @@ import { EXIT } from '../../model/exit-status.ts';
 export type Recorded = Pick<Segment, 'key' | 'push' | 'md5' | 'size' | 'compressed'> &
   Pick<StoredFile, 'storedSize'>;
 
-/** Why the object is not what the record says; undefined if it is. */
+/** Resolves to how the object differs from its record; undefined if it does not. */
 export type Check = (file: Recorded) => Promise<string | undefined>;
 
 export const GONE = 'its object is not in the store';
 
-/** Reads all of it. */
+/** Reads the whole object. */
 export function wholeCheck(store: Store, signal: AbortSignal): Check {
   const options = { parallel: 1, decompress: decompressStream, signal };
   return async (file) => {
@@ -38,18 +38,18 @@ export function wholeCheck(store: Store, signal: AbortSignal): Check {
   };
 }
 
-/** Each is some 150 bytes of memory; of a larger store each object is asked for by itself. */
+/** Each listed object takes about 150 bytes of memory. In a larger store, each object is requested on its own. */
 const MOST_LISTED = 200_000;
 
 /**
- * Looks at sizes. With `listed`, at a listing of the whole store, if that is not too large. What a listing says of the md5
- * may be wrong, so what differs is read.
+ * Compares sizes. If `listed`, it uses a listing of the whole store, unless the store is too large. A listing's md5 may
+ * be wrong, so an object that differs is read.
  */
 export async function fastCheck(store: Store, listed: boolean, signal: AbortSignal): Promise<Check> {
   const there = listed ? await listAll(store, signal) : undefined;
   const whole = wholeCheck(store, signal);
   return async (file) => {
-    // A run may have put it there since.
+    // A run may have stored it since the listing.
     const found = there?.get(file.key) ?? (await store.head(file.key, signal));
     if (found === undefined) return GONE;
     const expected = file.storedSize ?? (file.compressed ? undefined : file.size);

@@ -1,4 +1,4 @@
-// The objects that the records of one index name, each checked once, and what that means for a restart.
+// Checks each object that the records of one index name once, and finds out what damage means for a restart.
 import { generationName } from '../../model/checkpoint/history.ts';
 import { afterFailures, restoreOrder } from '../../model/checkpoint/restore-order.ts';
 import type { Generation, LeftFile } from '../../model/format/records.ts';
@@ -11,7 +11,7 @@ import type { Check, Recorded } from './check.ts';
 export interface Damage {
   readonly path: string;
   readonly key: string;
-  /** `<attempt>-<generation>` of the newest set that needs it; undefined for a result. */
+  /** `<attempt>-<generation>` of the newest set that needs the object; undefined for a result. */
   readonly generation: string | undefined;
   readonly why: string;
 }
@@ -20,21 +20,21 @@ export interface Verified {
   readonly index: string;
   readonly state: State;
   readonly objects: number;
-  /** Of the files, before compression. */
+  /** Size of the files, before compression. */
   readonly bytes: number;
   readonly damaged: readonly Damage[];
-  /** What its newest attempt could not store, and what earlier ones had written and is not stored whole. */
+  /** Files that its newest attempt could not store, and files of earlier attempts that are not stored whole. */
   readonly left: readonly LeftFile[];
   /** How many sets are recorded. */
   readonly checkpoints: number;
-  /** The set that a restart would take; undefined if there is none that is whole. */
+  /** The set that a restart would use; undefined if no set is whole. */
   readonly restart: string | undefined;
-  /** A line for each record that could not be read. */
+  /** One line for each record that could not be read. */
   readonly problems: readonly string[];
 }
 
-/** One object, and whose it is. */
-interface Named {
+/** One object, and the file or set that it belongs to. */
+interface NamedObject {
   readonly file: Recorded;
   readonly path: string;
   readonly generation: string | undefined;
@@ -48,7 +48,7 @@ export async function verifyIndex(
 ): Promise<Verified> {
   const first = await lookAt(array, one, check, signal);
   if (first.damaged.length === 0) return first;
-  // A run deletes and replaces objects after the record that says so: what its newest record names is still there.
+  // A run deletes and replaces objects after it has written the record. So objects of its newest record exist.
   const before = new Set(first.damaged.map(({ key }) => key));
   return lookAt(array, one, async (file) => (before.has(file.key) ? check(file) : undefined), signal);
 }
@@ -62,7 +62,7 @@ async function lookAt(
   const listing = await listRecords(array.store, { taskName: array.taskName, index }, signal);
   const contents = await contentsIn(array, listing, signal);
   const { generations, partials, problems } = contents;
-  const named = new Map<string, Named>();
+  const named = new Map<string, NamedObject>();
   for (const one of namedBy(contents)) if (!named.has(one.file.key)) named.set(one.file.key, one);
   for (const file of partials) named.set(file.key, { file, path: file.path, generation: undefined });
   let bytes = 0;
@@ -71,7 +71,7 @@ async function lookAt(
     const why = await check(file);
     return why === undefined ? [] : [{ path, key: file.key, generation, why }];
   });
-  // In the order of the records, whichever answer came first.
+  // In the order of the records, not of the answers.
   const damaged = (await Promise.all(checked)).flat();
   return {
     index,
@@ -86,7 +86,7 @@ async function lookAt(
   };
 }
 
-function* namedBy({ history, generations }: Contents): Generator<Named> {
+function* namedBy({ history, generations }: Contents): Generator<NamedObject> {
   const { results, foreignResults } = history;
   for (const file of results.values()) yield { file, path: file.path, generation: undefined };
   for (const file of foreignResults.values())

@@ -1,5 +1,5 @@
-// `capture verify <url>`: is every object that a record names there, whole, and what the record says? What is not is named,
-// and which checkpoint a restart of that index would take all the same.
+// `capture verify <url>`: is every object that a record names there and whole? It lists the damaged objects, and the
+// checkpoint that a restart of the index would still use.
 import pLimit from 'p-limit';
 import type { Tools } from '../../cli/command.ts';
 import { group } from '../../cli/options/spec.ts';
@@ -44,7 +44,7 @@ export const verifyCommand = onArray({
 
 const DAMAGED: ExitStatus = 1;
 const INDICES_AT_ONCE = 8;
-/** Each holds what comes in a chunk or two. */
+/** Each takes the memory of one or two chunks. */
 const OBJECTS_AT_ONCE = 16;
 
 async function verify(
@@ -83,7 +83,7 @@ function howText({ damaged, left }: { readonly damaged: number; readonly left: n
   return left === 0 ? how : `${how}; ${plural(left, 'file')} never stored`;
 }
 
-/** One listing shows all objects of the store: of a few indices each is asked for. */
+/** One listing shows all objects of the store. For a few indices, each object is requested on its own. */
 function checkOf(
   { store }: StoredArray,
   { fast, isWhole }: { readonly fast: boolean; readonly isWhole: boolean },

@@ -1,5 +1,5 @@
-// `capture wait <url>`: blocks until nothing of an array is to come any more, tells how far it is, and in the end
-// whoever --notify names.
+// `capture wait <url>`: blocks until nothing more will happen in an array, logs the progress, and at the end sends
+// --notify.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Tools } from '../../cli/command.ts';
 import { NOTIFY_OPTION } from '../../cli/options/messages.ts';
@@ -40,7 +40,7 @@ const OPTIONS = group('Wait:', {
   notify: { ...NOTIFY_OPTION, help: 'tell it in the end: one POST of JSON, or one command that reads it' },
 });
 
-/** As timeout(1) exits. */
+/** The exit status of timeout(1). */
 const TIMED_OUT = 124;
 const NOT_ALL: ExitStatus = 1;
 
@@ -81,7 +81,7 @@ async function waitAt(address: ArrayAddress, options: WaitOptions, tools: Tools)
   }
 }
 
-/** With --array it may be that none has begun: the store is empty until one does. Undefined if --timeout is over. */
+/** With --array, no index may have started yet: the store is empty until one does. Undefined after --timeout. */
 async function arrayOnceBegun(
   find: () => Promise<StoredArray>,
   waiting: Waiting,
@@ -103,7 +103,7 @@ async function arrayOnceBegun(
   }
 }
 
-/** Until it is time to look again; false if it never is. */
+/** Sleeps until the next look. Returns false if --timeout comes first. */
 async function pause({ endMs, everyMs }: Waiting, { signal }: Tools): Promise<boolean> {
   const leftMs = endMs - clockMs();
   if (leftMs <= 0) return false;
@@ -118,7 +118,7 @@ async function wait(array: StoredArray, waiting: Waiting, tools: Tools): Promise
     counts = (await lookAgain(() => countsNow(array, waiting, tools))) ?? counts;
     const text = counts === undefined ? told : countsText(counts);
     const status = counts === undefined ? undefined : statusOf(counts, waiting);
-    // Only what is new: a log of a day stays short.
+    // Only changes are logged, so that the log of a day stays short.
     if (text !== told) tools.log.info(text, { event: status === undefined ? 'message' : 'summary' });
     told = text;
     if (counts !== undefined && status !== undefined)
@@ -145,7 +145,7 @@ function statusOf(counts: Counts, { failFast }: WaitOptions): ExitStatus | undef
   return failed + ended === 0 ? EXIT.ok : NOT_ALL;
 }
 
-interface End {
+interface WaitEnd {
   readonly counts: Counts;
   readonly status: ExitStatus;
   readonly text: string;
@@ -154,7 +154,7 @@ interface End {
 async function end(
   { store, taskName: task }: StoredArray,
   waiting: WaitOptions,
-  { counts, status, text }: End,
+  { counts, status, text }: WaitEnd,
   { log, signal }: Tools,
 ): Promise<ExitStatus> {
   if (waiting.notify === undefined) return status;

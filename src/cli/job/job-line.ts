@@ -1,5 +1,5 @@
-// A command line whose first word is a job file: what the file says is read as if it stood on the line, and the line itself
-// wins. `capture run`, `array` and `submit` read theirs with it, each its own options; what is for the others is left out.
+// A command line whose first word is a job file. The file's options are read as if they were on the line, and the line
+// wins. `capture run`, `array` and `submit` each read their own options, and skip those of the others.
 import path from 'node:path';
 import { type Mistake, reasonOf } from '../../model/errors.ts';
 import { hasIndex, NO_INDEX_SET, numberOfIndex, parseIndexSet } from '../../model/index-set.ts';
@@ -12,19 +12,19 @@ import { JOB_KEYS } from './keys.ts';
 import { type TaskCommand, tasksOf, templateOf } from './tasks.ts';
 
 export interface JobLine {
-  /** Options: those of the file, then those of the line. */
+  /** The file's options, then those of the line. */
   readonly words: readonly string[];
-  /** Undefined if the file has none. */
+  /** Undefined if the file contains no command. */
   readonly command: JobFile['command'];
-  /** Of the file itself. Then the words are those of the line alone. */
+  /** Mistakes in the file itself. If there are any, the words are only those of the line. */
   readonly mistakes: readonly Mistake[];
-  /** A mistake with an option of the file gets its line. */
+  /** Adds the line in the file to a mistake about one of its options. */
   placed(mistake: Mistake): Mistake;
-  /** What is to be run by the run that has this index, or none. */
+  /** The command for the run with this index, or the mistakes. */
   taskOf(index: string | undefined): TaskCommand | readonly Mistake[];
 }
 
-/** `words` stand behind the command's name, up to the `--`. Undefined if they begin with no job file. */
+/** `words` are those after the command's name, up to the `--`. Undefined if the first one is not a job file. */
 export function withJobFile(
   words: readonly string[],
   known: KnownOptions,
@@ -39,7 +39,7 @@ export function withJobFile(
   }
   const { given, command } = job;
   const line = readCommandLine(known, own).given;
-  // List for list, and as an environment variable would be.
+  // A list on the line replaces the file's whole list. As for variables, `answeredBy` on the line does so, too.
   const isOnLine = (option: Option): boolean =>
     line.has(option.name) || (option.answeredBy !== undefined && line.has(option.answeredBy));
   const used = known.options.filter((option) => given.has(option.name) && !isOnLine(option));
@@ -66,7 +66,7 @@ function readJobFile(
   return parseJobFile(text, { name, keys: JOB_KEYS });
 }
 
-/** The first option that the message names is the one that it is about. */
+/** The mistake is about the first option that its message names. */
 function placed(mistake: Mistake, used: readonly Option[], given: ReadonlyMap<string, JobOption>): Mistake {
   const { message, hint } = mistake;
   for (const [flag, key = ''] of message.matchAll(/--([a-z-]+)/g)) {
@@ -92,7 +92,7 @@ function taskOf(
   return { argv: template.argvFor({ index: index ?? '' }), env: {} };
 }
 
-/** The job is an array: this run is one of its tasks. */
+/** The job is an array, and this run is one of its tasks. */
 function taskOfArray(
   { given, command }: JobFile,
   index: string | undefined,

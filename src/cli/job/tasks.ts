@@ -1,13 +1,13 @@
-// What is to be run, by index: one command with placeholders for all of --array, or one task a line of --tasks. All
-// mistakes are found before anything is started.
+// The tasks to run, by index: one command with placeholders for all of --array, or one task per line of --tasks. All
+// mistakes are found before anything starts.
 import path from 'node:path';
 import type { Mistake } from '../../model/errors.ts';
-import { hasIndex, type IndexSet, indicesOf, rangesOf, tooMany } from '../../model/index-set.ts';
+import { hasIndex, type IndexSet, indicesOf, rangesOf, tooManyIndices } from '../../model/index-set.ts';
 import type { JobCommand } from '../../model/many/job-file.ts';
 import { type CommandTemplate, compileArgv, compileShell } from '../../model/many/placeholders.ts';
 import { formatOfTasks, parseTasks, type TaskTable } from '../../model/many/task-table.ts';
 
-/** The command of one task, and what it finds in its environment beside what is there. */
+/** The command of one task, and the variables that are added to its environment. */
 export interface TaskCommand {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -15,27 +15,27 @@ export interface TaskCommand {
 
 export interface Tasks {
   readonly indices: IndexSet;
-  /** As the user wrote it, or a shell: what the task is named for. */
+  /** As the user wrote it, or a shell. The task's default name comes from it. */
   readonly argv: readonly string[];
-  /** Commands for a shell: none of them names the task. */
+  /** The tasks are shell commands, so no task name comes from them. */
   readonly isShell: boolean;
   commandOf(index: number): TaskCommand;
 }
 
-/** `place`: of one that stands in a job file. */
+/** `place` is the location in the job file, if it comes from one. */
 export type GivenCommand = JobCommand & { readonly place?: string };
 
 export interface GivenTasks {
   readonly set: IndexSet | undefined;
   /** The file of --tasks. */
   readonly file: { readonly name: string; readonly text: string } | undefined;
-  /** What stands behind `--`, or in a job file. */
+  /** The command after `--`, or in a job file. */
   readonly command: GivenCommand | undefined;
   readonly cwd: string;
 }
 
 export function tasksOf({ set, file, command, cwd }: GivenTasks): Tasks | readonly Mistake[] {
-  const refused = set && tooMany(set);
+  const refused = set && tooManyIndices(set);
   if (refused !== undefined) return [refused];
   if (file === undefined) {
     if (set === undefined) return [NOTHING];
@@ -60,7 +60,7 @@ const NO_COMMAND: Mistake = {
   message: 'no task is given',
   hint: 'put it at the end, behind --: -- ./task {index}; in a job file command: ./task {index}',
 };
-/** What a shell command is run by. */
+/** Runs a shell command. */
 export const SHELL: readonly string[] = ['/bin/sh', '-c'];
 
 function twoCommands(file: string): Mistake {
@@ -97,7 +97,7 @@ function ofCommand(
   };
 }
 
-/** The command with its placeholders, of which these are known. */
+/** The command as a template. `known` are the placeholders that have values. */
 export function templateOf(
   command: GivenCommand,
   known: readonly string[],
@@ -117,7 +117,7 @@ function filled(template: CommandTemplate, table: TaskTable | undefined, index: 
   return { argv: template.argvFor({ ...columns, index: String(index) }), env: columns };
 }
 
-/** Each task works in a directory of its own: a program named by its path from here stays the same one. */
+/** Each task starts in a directory of its own, so a program with a relative path gets an absolute one. */
 function fromHere([command = '', ...args]: readonly string[], cwd: string): readonly string[] {
   return [command.includes('/') ? path.resolve(cwd, command) : command, ...args];
 }

@@ -1,4 +1,5 @@
-// The options that say when files to resume from are one whole set, how many sets are kept, and how one is checked.
+// The options for checkpoint sets: when the files are a complete set, how many sets are kept, and how a set is
+// verified.
 import type { ManifestPatterns } from '../../model/file/manifest.ts';
 import type { Settings, Verification } from '../../model/format/settings.ts';
 import { showPath } from '../../model/path.ts';
@@ -88,7 +89,7 @@ export function checkpointsOf(values: Values, { command, workdir }: RunCaller): 
   };
 }
 
-/** `capture watch` restores nothing: there only a commit can be verified. */
+/** `capture watch` restores nothing, so it can only verify commits. */
 function verificationOf(values: Values, isBeside: boolean): Verification | undefined {
   const command = values.of(CHECKPOINTS.verifyCheckpoint);
   const asked = values.of(CHECKPOINTS.verifyAt);

@@ -1,4 +1,4 @@
-// The options that say what the end of the task means, and how long it may take.
+// The options for the end of the task: what it means, and how long it may take.
 import type { Settings } from '../../model/format/settings.ts';
 import { defaultGraceMs } from '../../scheduler/grace.ts';
 import { slurmJob } from '../../scheduler/slurm-job.ts';
@@ -119,8 +119,8 @@ export function refuseEnds(values: Values, settings: Settings, command: RunName)
 }
 
 /**
- * `watch` alone never learns how the task ended: what an end means would be obeyed by nobody. Variables are for all
- * containers of a pod, also for one without the file.
+ * `watch` alone never learns how the task ended, so options about the end would have no effect. Variables are allowed,
+ * because all containers of a pod share them, also containers without the file.
  */
 function refuseWithoutExitFile(values: Values, { exitFile }: Settings): void {
   if (exitFile !== undefined) return;
@@ -135,7 +135,7 @@ function refuseWithoutExitFile(values: Values, { exitFile }: Settings): void {
   );
 }
 
-/** `--again-status` implies `--trust-exit`; a status of `--trust-exit` alone is passed on as it is. */
+/** `--again-status` implies `--trust-exit`. A status that only `--trust-exit` names is passed on unchanged. */
 function refuseTwiceNamed(values: Values, { endRules }: Settings): void {
   const both = endRules.againStatuses.find((status) => endRules.trustedStatuses.includes(status));
   if (both === undefined) return;
@@ -157,7 +157,7 @@ function refuseRequeue(values: Values, settings: Settings): void {
   );
 }
 
-/** The status that it gives up with must not ask to be run again, or nothing would ever end it. */
+/** The status with which capture gives up must not request another run. Otherwise the task would never end. */
 function refuseEndless(values: Values, { endRules, preemptedStatus, maxAttempts: most }: Settings): void {
   if (most === undefined || !endRules.againStatuses.includes(preemptedStatus)) return;
   const limit = values.given(END.maxAttempts)?.source;

@@ -1,4 +1,4 @@
-// The options about the work directory, and about the local files that capture deletes there.
+// The options for the work directory, and for local files that capture deletes there.
 import { parsePattern } from '../../model/file/manifest.ts';
 import { LONGEST_SOCKET_PATH_BYTES } from '../../model/format/control.ts';
 import type { Settings } from '../../model/format/settings.ts';
@@ -44,7 +44,7 @@ export const LOCAL = group('Local files:', {
   },
 });
 
-/** Read before all others: patterns and paths are below it. */
+/** Read first, because patterns and paths are relative to it. */
 export function workdirOf(values: Values, { cwd, outside }: Omit<RunCaller, 'workdir'>): string {
   const workdir = values.of(LOCAL.workdir) ?? cwd;
   const problem = outside.workdirProblem(workdir);
@@ -72,7 +72,7 @@ function controlOf(values: Values): string | undefined {
   return socket;
 }
 
-/** If the path cannot be that of a socket, whoever listens there. */
+/** Refuses a path that no socket can have, whichever process would listen there. */
 export function refuseSocket(values: Values, path: string, source: string): void {
   const lengthBytes = Buffer.byteLength(path);
   if (path !== '' && !path.includes('\0') && lengthBytes <= LONGEST_SOCKET_PATH_BYTES) return;
@@ -109,7 +109,7 @@ function refuseReclaim(values: Values, settings: Settings): void {
   }
 }
 
-/** If several tasks write in one directory, only exact names tell whose file it is. */
+/** If several tasks write to one directory, only exact names tell which task a file belongs to. */
 function refuseWidePatterns(values: Values, { manifest }: Settings): void {
   const wide = [...manifest.results, ...manifest.checkpoints, ...manifest.companions].find(
     (pattern) => pattern.endsWith('/') || parsePattern(pattern).kind === 'glob',

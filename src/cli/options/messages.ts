@@ -1,11 +1,11 @@
-// The options that say what capture tells, and where; and whether what the task itself writes is stored.
+// The options for messages: what capture reports, and where. Also whether the task's output is stored.
 import type { LogSettings, MetricsPlace, NotifyTarget } from '../../model/format/settings.ts';
 import { formatBytes } from '../../model/units.ts';
 import { absolutePath, choice, type Reader, sizeBytes } from './readers.ts';
 import { ALL, CAPTURING, group, RUN } from './spec.ts';
 import type { Values } from './values.ts';
 
-/** What begins with http:// or https:// is asked by a POST; all else is a command. */
+/** An http:// or https:// URL gets a POST. Everything else is a command. */
 const target: Reader<NotifyTarget> = (text) => {
   const example = 'https://example.org/hook';
   if (text.trim() === '' || text.includes('\0')) return { is: 'neither a URL nor a command', example };
@@ -16,10 +16,10 @@ const target: Reader<NotifyTarget> = (text) => {
   return { value: { kind: 'url', url: text } };
 };
 
-/** The help is the command's own. */
+/** Each command has its own help text. */
 export const NOTIFY_OPTION = { flags: '--notify <url|command>', read: target } as const;
 
-/** `9464`, `0.0.0.0:9464`, `[::1]:9464`; undefined for what is no address. */
+/** `9464`, `0.0.0.0:9464`, `[::1]:9464`; undefined if it is no address. */
 function addressOf(text: string): Extract<MetricsPlace, { kind: 'listen' }> | undefined {
   const [, bracketed, plain, port] = /^(?:(?:\[([^\]/]+)\]|([^:/]+)):)?(\d{1,5})$/.exec(text) ?? [];
   return port === undefined
@@ -27,7 +27,7 @@ function addressOf(text: string): Extract<MetricsPlace, { kind: 'listen' }> | un
     : { kind: 'listen', host: bracketed ?? plain ?? LOOPBACK, port: Number(port) };
 }
 
-/** Only this machine. */
+/** Reachable only from this machine. */
 const LOOPBACK = '127.0.0.1';
 const MOST_PORTS = 65_535;
 
@@ -41,7 +41,7 @@ const portOrPath: Reader<MetricsPlace> = (text, cwd) => {
   return 'value' in file ? { value: { kind: 'file', path: file.value } } : file;
 };
 
-/** Less would not hold two segments of what grows (sidecar/output/follower.ts). */
+/** A smaller limit could not hold two growing segments (sidecar/output/follower.ts). */
 const LEAST_BYTES = 2 ** 20;
 
 const limit: Reader<number> = (text) => {
@@ -97,7 +97,7 @@ export function messagesOf(values: Values): LogSettings {
   return { level, format, file };
 }
 
-/** Undefined: nothing is stored. */
+/** Undefined: no output is stored. */
 export function outputLimitOf(values: Values): number | undefined {
   const limitBytes = values.of(MESSAGES.logOutputLimit);
   return values.has(MESSAGES.logOutput) ? limitBytes : undefined;

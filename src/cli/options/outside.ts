@@ -1,4 +1,4 @@
-// All that the reading of a command line needs from the file system; the rest of it is pure.
+// All file system access that parsing a command line needs. The rest of the parser is pure.
 import fs from 'node:fs';
 import path from 'node:path';
 import { errnoOf, reasonOf } from '../../model/errors.ts';
@@ -12,13 +12,16 @@ export interface WorkdirProblem {
 }
 
 export interface Outside {
-  /** The text of a file, names in it without loss; throws as node:fs does. */
+  /** The text of a file, with non-UTF-8 names preserved. Throws like node:fs. */
   readonly readText: (file: string) => string;
-  /** Why a task cannot work in the directory, and what helps; or undefined. */
+  /** Why a task cannot work in the directory, and what helps. Undefined if it can. */
   readonly workdirProblem: (dir: string) => WorkdirProblem | undefined;
-  /** The path of a file below a directory, '' if it is that directory; undefined if it is elsewhere. Neither need exist. */
+  /**
+   * The path of a file relative to a directory, '' for the directory itself. Undefined if it is outside. Neither must
+   * exist.
+   */
   readonly pathInside: (dir: string, file: string) => string | undefined;
-  /** Who started us; undefined where /proc does not say. */
+  /** The process that started us; undefined if /proc does not show it. */
   readonly parent: () => ParentProcess | undefined;
 }
 
@@ -43,7 +46,7 @@ export const realOutside: Outside = {
   },
 };
 
-/** By the directories themselves: a path may have links, and a file system may be mounted twice. */
+/** Compares the directories themselves, because a path may contain links, and a file system may be mounted twice. */
 function pathInside(dir: string, file: string): string | undefined {
   const there = idOf(dir);
   const names: string[] = [];
@@ -59,11 +62,11 @@ function idOf(dir: string): string | undefined {
     const { dev, ino } = fs.statSync(encodePath(dir), { bigint: true });
     return `${dev} ${ino}`;
   } catch {
-    return undefined; // not there yet
+    return undefined; // does not exist yet
   }
 }
 
-/** Without links, as far as it exists. */
+/** Resolves links in the part of the path that exists. */
 function realPath(file: string): string {
   try {
     return decodePath(fs.realpathSync.native(encodePath(file), { encoding: 'buffer' }));
@@ -90,7 +93,7 @@ function problemOf(error: unknown, dir: string): WorkdirProblem {
   }
 }
 
-/** Says who may do what there, unless the directory above hides it. */
+/** Describes the permissions of the directory, unless its parent hides them. */
 function denied(dir: string): WorkdirProblem {
   const us = process.geteuid?.();
   try {

@@ -1,5 +1,5 @@
-// The user's patterns, checked before they reach the manifest; the lines of a file take the place of `@file`. A pattern
-// that passes stays below the work directory and can match something.
+// Checks the user's patterns before they reach the manifest. The lines of a file replace `@file`. A valid pattern stays
+// below the work directory and can match something.
 import path from 'node:path';
 import picomatch from 'picomatch';
 import { errnoOf, isMistake, type Mistake, reasonOf } from '../../model/errors.ts';
@@ -9,7 +9,7 @@ import type { Outside } from './outside.ts';
 import type { Option } from './spec.ts';
 import type { RunCaller, Values } from './values.ts';
 
-/** Patterns in their plain form, each once, in the user's order. */
+/** The normalised patterns without duplicates, in the user's order. */
 export function patternsOf(
   values: Values,
   option: Option,
@@ -36,7 +36,7 @@ export function patternsOf(
   return [...patterns];
 }
 
-/** `@list.txt`; but `@(a|b)` is a glob, and `\@x` a name. */
+/** `@list.txt` is a file, but `@(a|b)` is a glob, and `\@x` a name. */
 function fileOf(text: string): string | undefined {
   return text.startsWith('@') && !text.startsWith('@(') ? text.slice(1) : undefined;
 }
@@ -64,8 +64,8 @@ function linesOf(
 }
 
 /**
- * The pattern in its plain form (`./a//b` is `a/b`, `.` is everything), or what is wrong with it.
- * `source` is what it came from, for the message: `--results`, or `CAPTURE_RESULTS`.
+ * Returns the normalised pattern (`./a//b` becomes `a/b`, `.` is everything), or the mistake. `source` is its origin
+ * for the message: `--results`, or `CAPTURE_RESULTS`.
  */
 export function checkPattern(text: string, source: string, workdir: string): string | Mistake {
   const shown = `${source} '${showPath(text)}'`;
@@ -84,7 +84,7 @@ export function checkPattern(text: string, source: string, workdir: string): str
       hint: relativeHint(text, source, workdir),
     };
   }
-  // Also inside braces and groups, where a component may begin.
+  // Checks braces and groups, too, because a component may start in them.
   if (text.split(/[/{}(),|]/).includes('..')) {
     return {
       message: `${shown}: '..' would lead out of the work directory`,
@@ -107,7 +107,7 @@ export function checkPattern(text: string, source: string, workdir: string): str
   return plain;
 }
 
-/** Without empty and `.` components; a final slash stays, it says "directory". */
+/** Removes empty and `.` components. A trailing slash stays, because it means "directory". */
 function plainForm(text: string): string {
   const parts = text.split('/').filter((part) => part !== '' && part !== '.');
   if (parts.length === 0) return '**';
@@ -124,7 +124,7 @@ function relativeHint(text: string, source: string, workdir: string): string {
 function isGlobValid(text: string): boolean {
   if (parsePattern(text).kind === 'named') return true;
   try {
-    // Only in debug mode does picomatch say that it could not make a regular expression.
+    // picomatch throws for an invalid regular expression only in debug mode.
     picomatch.makeRe(text, { dot: true, nonegate: true, debug: true });
     return true;
   } catch {

@@ -1,20 +1,20 @@
-// Readers that several options share: what a text means, or what was expected in its place. Pure; the caller adds which
-// option it was and what stood there.
+// Readers that several options share. A reader returns the value of a text, or what it expected instead. Pure; the
+// caller adds the option and the text.
 import path from 'node:path';
 import { formatMs, parseDurationMs, parseSizeBytes } from '../../model/units.ts';
 
-/** Why a text is no value of its option. */
+/** Why a text is no valid value. */
 export interface Unread {
   /** `not a duration` */
   readonly is: string;
-  /** An example of what is one, without the option's name. */
+  /** An example of a valid value, without the option's name. */
   readonly example: string;
 }
 
-/** A path is taken from `cwd`, the current directory. */
+/** Paths are relative to `cwd`, the current directory. */
 export type Reader<T> = (text: string, cwd?: string) => { readonly value: T } | Unread;
 
-/** From `leastMs` to what a timer of Node can count. */
+/** From `leastMs` to the longest timer of Node. */
 export function durationMs(leastMs = 0): Reader<number> {
   return (text) => {
     const value = parseDurationMs(text);
@@ -47,7 +47,7 @@ export function count(least: number, most: number): Reader<number> {
   };
 }
 
-/** Then the hint is the most: whoever asks for too much wants that. */
+/** Then the hint suggests the maximum, because the user wants as much as possible. */
 export function isTooLarge(text: string, most: number): boolean {
   return /^\d+$/.test(text) && Number(text) > most;
 }
@@ -61,7 +61,7 @@ export function choice<T extends string>(...words: readonly T[]): Reader<T> {
   };
 }
 
-/** As it was given. An empty one is refused: it is probably a shell variable that is not set. */
+/** Unchanged. An empty path is refused, because it is probably an unset shell variable. */
 export const filePath: Reader<string> = (text) =>
   text === '' || text.includes('\0') ? { is: 'not a path', example: '/tmp/x' } : { value: text };
 
@@ -70,6 +70,6 @@ export const absolutePath: Reader<string> = (text, cwd = '') => {
   return 'value' in read ? { value: path.resolve(cwd, read.value) } : read;
 };
 
-/** For `sh -c`. */
+/** A command for `sh -c`. */
 export const shellCommand: Reader<string> = (text) =>
   text.trim() === '' || text.includes('\0') ? { is: 'not a command', example: "'make -j'" } : { value: text };

@@ -1,10 +1,10 @@
-// The options that say how files are read and sent.
+// The options for reading and uploading files.
 import type { Compression } from '../../model/format/settings.ts';
 import { parseSizeBytes } from '../../model/units.ts';
 import { absolutePath, count, isTooLarge, sizeBytes, type Reader } from './readers.ts';
 import { CAPTURING, group } from './spec.ts';
 
-/** Levels above need memory that a sidecar has not got (zstd(1), --ultra). */
+/** Higher levels need more memory than a sidecar has (zstd(1), --ultra). */
 const MOST_ZSTD_LEVEL = 19;
 
 const compression: Reader<Compression> = (text) => {
@@ -19,7 +19,7 @@ const compression: Reader<Compression> = (text) => {
   return { is: `not a compression: zstd, zstd:<1 to ${MOST_ZSTD_LEVEL}>, zstd:auto or none`, example };
 };
 
-/** Less would be no rate but a stop: a record alone has some kB. */
+/** A lower rate would block everything: a single record has some kB. */
 const LEAST_RATE_BYTES = 1000;
 
 const rate: Reader<number> = (text) => {

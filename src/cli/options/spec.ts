@@ -1,47 +1,50 @@
-// What an option is made of: its reader, its default, its help and its environment variable. All of that stands in its
-// spec and nowhere else, but for the line in docs/options.md.
+// The parts of an option: its reader, default, help and environment variable. Its spec is the only place for them,
+// except for the line in docs/options.md.
 import type { Mistake } from '../../model/errors.ts';
 import type { Reader } from './readers.ts';
 
-/** The commands that work beside a task: all have these options. */
+/** The commands that accompany a task. They share one table of options. */
 export type RunName = 'run' | 'watch' | 'restore';
 
-/** `list`: repeatable, one value each. `value`: one value, the last one counts. `flag`: no value. */
+/** `list`: repeatable, one value each. `value`: one value, the last one wins. `flag`: no value. */
 export type OptionKind = 'list' | 'value' | 'flag';
 
 export interface OptionSpec {
-  /** As commander writes it: `-r, --results <pattern>`. Without a `<>` it takes no value: it is a flag. */
+  /** In commander's syntax: `-r, --results <pattern>`. Without `<>` the option is a flag. */
   readonly flags: string;
-  /** `list`: it may be repeated. The others follow from the flags. */
+  /** `list` if it may be repeated. The other kinds follow from the flags. */
   readonly kind?: OptionKind;
   readonly help: string;
-  /** Which of the commands beside a task obey it. */
+  /** The commands for which the option has an effect. */
   readonly on?: readonly RunName[];
-  /** What a text means. Without one the group's function reads it: patterns, and what other options decide. */
+  /**
+   * Parses the value. Without a reader, the group's function parses it: patterns, and values that depend on other
+   * options.
+   */
   readonly read?: Reader<unknown>;
-  /** The text that is read when the option is not given. */
+  /** This text is parsed if the option is not given. */
   readonly default?: string;
-  /** The default in words, where the group's function finds it. */
+  /** The default in words, if the group's function determines it. */
   readonly otherwise?: string;
-  /** The option that answers the same question. If it is on the command line, the variable of this one is not read. */
+  /** Another option that sets the same thing. If it is on the command line, this option's variable is ignored. */
   readonly answeredBy?: string;
 }
 
 /** A spec in its group. */
 export interface Option extends OptionSpec {
   readonly kind: OptionKind;
-  /** `results`: without its dashes. */
+  /** `results`: without dashes. */
   readonly name: string;
   /** The group's title in the help. */
   readonly group: string;
 }
 
-/** An option of the commands that work beside a task. */
+/** An option of the commands that accompany a task. */
 export interface RunOption extends Option {
   readonly on: readonly RunName[];
 }
 
-/** The values of one option as they were given, and where: `--results` or `CAPTURE_RESULTS`. */
+/** The given values of one option, and their origin: `--results` or `CAPTURE_RESULTS`. */
 export interface Given {
   readonly values: readonly string[];
   readonly source: string;
@@ -55,7 +58,7 @@ export const CAPTURING: readonly RunName[] = ['run', 'watch'];
 export const RESTORING: readonly RunName[] = ['run', 'restore'];
 export const RUN: readonly RunName[] = ['run'];
 
-/** Options by what the code calls their values: `staleAfterMs` for `--stale-after`. */
+/** Options by the names of their values in the code: `staleAfterMs` for `--stale-after`. */
 export type OptionGroup = Readonly<Record<string, Option>>;
 
 type KindOf<Spec> = Spec extends { readonly kind: infer Kind }
@@ -72,7 +75,7 @@ type InGroup<Specs> = {
   };
 };
 
-/** The options of one group of the help, in its order. */
+/** The options of one group of the help, in order. */
 export function group<const Specs extends Readonly<Record<string, OptionSpec>>>(
   title: string,
   specs: Specs,
@@ -84,13 +87,13 @@ export function group<const Specs extends Readonly<Record<string, OptionSpec>>>(
   return Object.fromEntries(entries) as InGroup<Specs>;
 }
 
-/** The help with the default. The help of a list says its default itself. */
+/** The help text with the default. The help text of a list contains its default already. */
 export function helpOf({ kind, help, default: text, otherwise }: Option): string {
   const shown = text ?? otherwise;
   return shown === undefined || kind === 'list' ? help : `${help} (default: ${shown})`;
 }
 
-/** An option as it is given on a command line. */
+/** The option as words of a command line. */
 export function wordsOf({ name, kind }: Option, values: readonly string[]): readonly string[] {
   return kind === 'flag' ? [`--${name}`] : values.map((value) => `--${name}=${value}`);
 }
@@ -100,7 +103,7 @@ export function envNameOf(name: string): string {
   return `CAPTURE_${name.toUpperCase().replaceAll('-', '_')}`;
 }
 
-/** Only a long option has a form with `=`: `-r=x` would be the pattern `=x`. */
+/** Only long options support `=`: `-r=x` would be the pattern `=x`. */
 export function lacksValue(flag: string): Mistake {
   const behind = `write the value behind it: ${flag} <value>`;
   return {

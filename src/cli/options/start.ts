@@ -1,4 +1,4 @@
-// The options for the start: what is restored before the task runs, and whether it runs at all.
+// The options for the start: what to restore before the task runs, and whether to run it at all.
 import type { Settings } from '../../model/format/settings.ts';
 import { choice } from './readers.ts';
 import { group, RESTORING, RUN } from './spec.ts';
@@ -26,6 +26,6 @@ export function startOf(
   { command }: RunCaller,
 ): Pick<Settings, 'handoff' | 'restore' | 'skipDone' | 'onLocal'> {
   const { noRestore, ...start } = values.all(START);
-  // Beside the task's container the files are those of the task already: `capture restore` has brought them.
+  // `capture restore` has already restored the files; next to the task's container they belong to the task.
   return { ...start, restore: command !== 'watch' && !noRestore };
 }

@@ -1,4 +1,4 @@
-// The options that say how capture hears that it will be stopped, and what the task is told then.
+// The options for stops: how capture learns that it will be stopped, and what it then sends to the task.
 import path from 'node:path';
 import { type NoticeChoice, parseNotice } from '../../model/format/notice.ts';
 import type { NoticeSettings } from '../../model/format/settings.ts';
@@ -11,7 +11,7 @@ import type { RunCaller, Values } from './values.ts';
 const SIGNALS: ReadonlySet<string> = new Set(JOB_SIGNALS.filter(canEndTask));
 const SHORT_NAMES = [...SIGNALS].map((name) => name.slice('SIG'.length)).join(', ');
 
-/** `USR1`, `SIGUSR1`, `usr1`. */
+/** Accepts `USR1`, `SIGUSR1` and `usr1`. */
 const signal: Reader<string> = (text) => {
   const name = text.toUpperCase().replace(/^(SIG)?/, 'SIG');
   return SIGNALS.has(name)
@@ -25,11 +25,11 @@ const told: Reader<string> = (text) => {
   return 'value' in read ? read : { is: 'neither auto nor none nor a signal such as TERM', example: 'auto' };
 };
 
-export const STOP = group('When we are to be stopped:', {
+export const STOP = group('Notices:', {
   notice: {
     flags: '--notice <source>',
     kind: 'list',
-    help: 'who says that we will be stopped: auto (default), ec2, gce, azure, file:<path>, after:<duration> or none',
+    help: 'the source of notices of a stop: auto (default), ec2, gce, azure, file:<path>, after:<duration> or none',
     on: CAPTURING,
     read: parseNotice,
     default: 'auto',
@@ -64,7 +64,7 @@ function absolute(choice: NoticeChoice, cwd: string): NoticeChoice {
   return choice.kind === 'file' ? { kind: 'file', path: path.resolve(cwd, choice.path) } : choice;
 }
 
-/** `--notice none` turns everything off that could be a notice. */
+/** `--notice none` contradicts every option for a notice. */
 export function refuseNotices(values: Values): void {
   const notice = values.given(STOP.notice);
   if (notice === undefined || !notice.values.includes('none')) return;

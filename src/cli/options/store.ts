@@ -1,4 +1,4 @@
-// The options that say where objects go, and where inputs come from.
+// The options for stores: where objects go, and where inputs come from.
 import type { Settings, StoreSettings } from '../../model/format/settings.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { KIND_FLAGS } from '../../store/open.ts';
@@ -13,7 +13,7 @@ const OF_KINDS = Object.fromEntries(
   Object.entries(KIND_FLAGS).map(([name, help]) => [name, { flags: `--${name}`, help, on: ALL } as const]),
 ) as Readonly<Record<KindFlag, OptionSpec & { readonly on: readonly RunName[] }>>;
 
-/** What it leaves of the prefix that S3 allows (store/s3/url.ts). */
+/** The part of S3's limit for prefixes that the rest leaves (store/s3/url.ts). */
 const NAMESPACE_LENGTH = 64;
 
 /** It becomes directories, or parts of keys. */
@@ -30,7 +30,7 @@ export const STORE = group('Store:', {
     flags: '--to <url>',
     help: 's3://bucket/prefix, file:///dir or a directory',
     on: ALL,
-    // To try capture out.
+    // A default for trying out capture.
     default: './capture-store',
   },
   from: {
@@ -76,7 +76,7 @@ function inNamespace(text: string, name: string | undefined): string {
   return name === undefined || text === '' ? text : `${text.replace(/\/+$/, '')}/${name}`;
 }
 
-/** The root of a container is a work directory that nobody deletes. */
+/** Whether the store vanishes with the work directory. Nobody deletes a work directory that is a container's root. */
 function goesWith(url: string, place: StorePlace): boolean {
   return place.workdir !== '/' && storesInside({ to: { url }, from: undefined }, place).length > 0;
 }
@@ -88,7 +88,7 @@ interface Stores {
   readonly from: Pick<StoreSettings, 'url'> | undefined;
 }
 
-/** Stores inside the work directory, by their paths there, wherever links lead that their names have. */
+/** Stores inside the work directory, by their paths in it, with links resolved. */
 export function storesInside({ to, from }: Stores, { workdir, outside }: StorePlace): readonly RelPath[] {
   return [to, from].flatMap((store) => {
     const directory = store === undefined ? undefined : storeDirectory(store.url);

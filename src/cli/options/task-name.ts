@@ -1,22 +1,22 @@
-// The task's default name: the base name of the program or script that the user thinks of as the task. Pure. The name
-// stands in object keys, so it must be the same at every attempt.
+// The task's default name: the base name of the program or script that the user sees as the task. Pure. Object keys
+// contain the name, so it must be the same at every attempt.
 import { isTaskName } from '../../model/format/task-name.ts';
 import { WRAPPERS, type Wrapper } from '../../model/wrappers.ts';
 
 const LONGEST = 64;
 
-/** The name of a task of which no command is known (`capture watch`, `capture restore`). */
+/** The name of a task without a known command (`capture watch`, `capture restore`). */
 export const DEFAULT_TASK_NAME = 'task';
 
 /**
- * The base name of the command; behind an interpreter or wrapper that of its script or program:
- * `srun -n 4 python3 -u fit.py` is `fit.py`. Bytes that a key does not take become `_`.
+ * The base name of the command, or of the script or program after an interpreter or wrapper: `srun -n 4 python3 -u
+ * fit.py` is `fit.py`. Bytes that a key does not allow become `_`.
  */
 export function taskNameOf(argv: readonly string[]): string {
   return keySafe(baseName(programOf(argv)));
 }
 
-/** The word that names the program: the wrapper itself, if it runs nothing that has a name. */
+/** The word that names the program. If a wrapper runs nothing with a name, it is the wrapper itself. */
 function programOf(argv: readonly string[]): string {
   const [command = ''] = argv;
   const wrapper = wrapperOf(command);
@@ -30,7 +30,7 @@ function wrapperOf(command: string): Wrapper | undefined {
   return WRAPPERS.get(name) ?? WRAPPERS.get(name.replace(/[\d.]+$/, ''));
 }
 
-/** A wrapper's arguments from the program on; empty if it runs no program that has a name. */
+/** A wrapper's arguments from the program on. Empty if it runs no program with a name. */
 function unwrap(wrapper: Wrapper, args: readonly string[]): readonly string[] {
   let at = 0;
   if (wrapper.commands !== undefined) {
@@ -56,7 +56,7 @@ function isOption(arg: string): boolean {
   return arg.length > 1 && (arg.startsWith('-') || arg.startsWith('+'));
 }
 
-/** `-c`, and `-lc` as well: a shell's one-letter options may stand together. */
+/** `-c`, and also `-lc`: one-letter options of a shell may be combined. */
 function isCode(wrapper: Wrapper, arg: string): boolean {
   return (wrapper.code ?? []).some(
     (option) =>

@@ -1,19 +1,19 @@
-// Reads the options of a group by their specs. A value that cannot be read becomes a mistake, and the default takes its
-// place, so that all mistakes are found at once.
+// Parses the options of a group by their specs. An invalid value becomes a mistake and is replaced by the default, so
+// that all mistakes are found at once.
 import { isMistake, type Mistake } from '../../model/errors.ts';
 import { showPath } from '../../model/path.ts';
 import type { Outside } from './outside.ts';
 import type { Reader } from './readers.ts';
 import type { Given, GivenOptions, Option, OptionGroup, RunName } from './spec.ts';
 
-/** Who has called us: what a command line is read against. */
+/** The caller's environment and directory, which a command line is parsed against. */
 export interface Caller {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
   readonly outside: Outside;
 }
 
-/** What the options of a run are read against. */
+/** What the options of a run are parsed against. */
 export interface RunCaller extends Caller {
   readonly command: RunName;
   readonly workdir: string;
@@ -21,7 +21,7 @@ export interface RunCaller extends Caller {
   readonly argv: readonly string[];
 }
 
-/** What an option comes to, by its spec. */
+/** The type of an option's value, by its spec. */
 type ValueOf<Spec> = Spec extends { readonly kind: 'flag' }
   ? boolean
   : Spec extends { readonly kind: 'list'; readonly read: Reader<infer T> }
@@ -32,10 +32,10 @@ type ValueOf<Spec> = Spec extends { readonly kind: 'flag' }
         ? T | undefined
         : never;
 
-/** What the options of a group come to. */
+/** The values of the options of a group. */
 export type ValuesOf<Options> = { readonly [Key in keyof Options]: ValueOf<Options[Key]> };
 
-/** `source` is what the text came from, for the message: `--to`, or `CAPTURE_TO`. */
+/** `source` is the origin of the text, for the message: `--to`, or `CAPTURE_TO`. */
 export type Parse<T> = (text: string, source: string) => T | Mistake;
 
 export class Values {
@@ -43,7 +43,7 @@ export class Values {
   readonly #cwd: string;
   readonly #mistakes: Mistake[];
 
-  /** What is wrong is added to `mistakes`. */
+  /** Mistakes are added to `mistakes`. */
   constructor(given: GivenOptions, cwd: string, mistakes: Mistake[]) {
     this.#given = given;
     this.#cwd = cwd;
@@ -58,12 +58,12 @@ export class Values {
     return this.#given.has(name);
   }
 
-  /** Of a flag whether it stands there, of a list each value, of all others the last one, or the default. */
+  /** For a flag, whether it is given. For a list, all values. For other options, the last value or the default. */
   of<Spec extends Option>(option: Spec): ValueOf<Spec> {
     return this.#valueOf(option) as ValueOf<Spec>;
   }
 
-  /** Of all options of a group that have a reader. */
+  /** The values of all options of a group that have a reader. */
   all<Options extends OptionGroup>(options: Options): ValuesOf<Options> {
     const entries = Object.entries(options).map(([key, option]) => [key, this.#valueOf(option)]);
     return Object.fromEntries(entries) as ValuesOf<Options>;
@@ -82,7 +82,7 @@ export class Values {
     return found.flatMap((one) => (isMistake(one) ? [] : [one.value]));
   }
 
-  /** As `of`, where a text alone does not say what it means. */
+  /** Like `of`, for a value that needs more than its text to be parsed. */
   parsed<T>(option: Option & { readonly default: string }, parse: Parse<T>): T;
   parsed<T>(option: Option, parse: Parse<T>): T | undefined;
   parsed<T>(option: Option, parse: Parse<T>): T | undefined {
@@ -96,7 +96,7 @@ export class Values {
     return option.default === undefined ? undefined : defaultOf(option, option.default, parse);
   }
 
-  /** Nothing is done then: all that is wrong is said at once. */
+  /** Adds a mistake. The command then does not run, and all mistakes are reported together. */
   refuse(message: string, hint: string): void {
     this.#mistakes.push({ message, hint });
   }
@@ -106,7 +106,7 @@ export class Values {
   }
 }
 
-/** In an object, as the value may itself be undefined. */
+/** Wrapped in an object, because the value itself may be undefined. */
 function parserOf<T>(read: Reader<T>, cwd: string): Parse<{ readonly value: T }> {
   return (text, source) => {
     const found = read(text, cwd);

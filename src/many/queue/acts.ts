@@ -1,4 +1,4 @@
-// `capture queue cancel`, `retry` and `drain`: each changes what the queue holds; workers see it at their next look.
+// `capture queue cancel`, `retry` and `drain`: each changes the queue, and workers see the change at their next look.
 import type { Command, CommandHelp } from '../../cli/command.ts';
 import type { Log } from '../../log/log.ts';
 import { CaptureError } from '../../model/errors.ts';
@@ -12,7 +12,7 @@ import type { BullMqQueue } from './bullmq.ts';
 import { onQueue } from './command.ts';
 import { noSuch } from './submit.ts';
 
-/** A command on what its one operand names. */
+/** A command with one operand, the name of a submission or worker. */
 function onOne(
   what: 'submission' | 'worker',
   { name, ...help }: CommandHelp & Pick<Command, 'name'>,
@@ -89,7 +89,7 @@ export const drainCommand = onOne(
   async (broker, name, log) => {
     const workers = await broker.workers();
     const names = workers?.map((one) => one.name);
-    // Where the server tells nobody's name, the worker hears of it all the same.
+    // If the server hides the names of its clients, a worker still finds its own drain job.
     if (names !== undefined && !names.includes(name))
       throw new CaptureError(EXIT.usage, `no worker ${name} is at ${broker.place}`, {
         hint: nearestWord(name, names) ?? 'capture queue status shows all of them',
@@ -115,7 +115,7 @@ function findSubmission(listed: readonly Listed[], name: string, { place }: Bull
   );
 }
 
-/** Those would wait for ever. */
+/** Refuses if another submission waits for this one: it would wait for ever. */
 function refuseAwaited({ name }: Submission, listed: readonly Listed[]): void {
   const awaiting = listed.find(
     (one) =>

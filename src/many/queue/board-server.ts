@@ -1,6 +1,6 @@
-// The server behind `capture queue ui`: the list of submissions, bull-board, and a report of each. It listens on loopback
-// only, and answers nobody who has not the token: other users of this machine reach the port, and so does any page in a
-// browser. It only shows.
+// The server behind `capture queue ui`: the list of submissions, bull-board, and a report of each submission. It only
+// shows, changes nothing, and listens on loopback only. It requires a token, because other users of this machine, and
+// any page in a browser, can reach the port.
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { serve } from '@hono/node-server';
@@ -15,7 +15,10 @@ import { addLook, type RateOf } from './rate.ts';
 
 const LOOPBACK = '127.0.0.1';
 const TOKEN_BYTES = 24;
-/** Nothing from elsewhere: what runs jobs has often no way out, and nobody else is to know of them. */
+/**
+ * Loads nothing from other hosts: cluster nodes often have no Internet access, and no other host should learn about the
+ * jobs.
+ */
 const POLICY = [
   "default-src 'self'",
   "style-src 'self' 'unsafe-inline'",
@@ -26,7 +29,7 @@ const POLICY = [
 ].join('; ');
 
 export interface BoardServer {
-  /** With the token. */
+  /** With the token in its path. */
   readonly url: string;
   close(): Promise<void>;
 }
@@ -35,9 +38,9 @@ export interface BoardServerOptions {
   readonly connection: Connection;
   readonly broker: Showable;
   readonly port: number;
-  /** Those of bull-board, for the browser. */
+  /** The directory of bull-board's files for the browser. */
   readonly boardFiles: string;
-  /** The page of one array. */
+  /** Renders the report of one submission. */
   readonly report: (submission: Submission) => Promise<string>;
 }
 
@@ -55,7 +58,8 @@ export async function openBoardServer(options: BoardServerOptions): Promise<Boar
     return undefined;
   });
   app.onError((error, context) => {
-    // By name: the program that opened the queue has a class of its own (build.mjs makes two).
+    // Compared by name, because the program that opened the queue has its own copy of the class (build.mjs makes two
+    // bundles).
     if (error.name !== 'BrokerAway') return context.text(reasonOf(error), 500);
     context.header('refresh', String(RENEWED_EVERY_S));
     return context.text(`the queue cannot be reached: ${error.message}`, 503);
@@ -63,7 +67,7 @@ export async function openBoardServer(options: BoardServerOptions): Promise<Boar
   const pages = pagesOf(options);
   pages.use('/board/*', async (context, next) => {
     context.header('content-security-policy', POLICY);
-    // Those that have come since, and no longer those that are gone.
+    // Adds new submissions and drops those that were removed.
     if (context.req.path.startsWith(`/${token}/board/api/`)) await board.show(await namesIn(options.broker));
     await next();
   });
@@ -76,7 +80,7 @@ export async function openBoardServer(options: BoardServerOptions): Promise<Boar
     close: async () => {
       await new Promise((resolve) => {
         server.close(resolve);
-        // A browser keeps its connections open.
+        // A browser keeps its connections open, so close() alone would not end.
         if ('closeAllConnections' in server) server.closeAllConnections();
       });
       await board.close();
@@ -91,7 +95,7 @@ function listen(app: Hono, port: number): Promise<ReturnType<typeof serve>> {
   });
 }
 
-/** The list, and a report of each. */
+/** The list, and a report of each submission. */
 function pagesOf({ broker, report }: BoardServerOptions): Hono {
   const pages = new Hono();
   const rates = new Map<string, RateOf>();
@@ -101,7 +105,7 @@ function pagesOf({ broker, report }: BoardServerOptions): Hono {
     context.header('content-security-policy', POLICY);
     return context.html(listPage(broker.place, view, rates));
   });
-  // Its page has a policy of its own.
+  // The report has a Content-Security-Policy of its own.
   pages.get('/report/:name', async (context) => {
     const name = context.req.param('name');
     const found = (await broker.list()).find(
@@ -123,11 +127,11 @@ async function namesIn(broker: Showable): Promise<readonly string[]> {
 }
 
 /**
- * The token is the first part of each path, and never a cookie: a browser hands cookies to all ports of a host (RFC 6265,
- * 8.5), so also to a server of another user of this machine.
+ * The token is the first part of each path. A cookie would not do: a browser sends cookies to all ports of a host (RFC
+ * 6265, 8.5), and so to another user's server on this machine.
  */
 function refuse({ req, text }: Context, token: string): Response | undefined {
-  // A name of somebody else's that leads to this address (DNS rebinding) is no business of ours.
+  // Refuses foreign host names that resolve to this address (DNS rebinding).
   const [, host] = /^(.*?)(?::\d+)?$/.exec(req.header('host') ?? '') ?? [];
   if (host !== LOOPBACK && host !== 'localhost') return text('wrong host', 403);
   if (!isSame(req.path.split('/')[1] ?? '', token))

@@ -1,5 +1,5 @@
-// A queue that several workers share, as its workers know it, and what people see of it. bullmq-worker.ts keeps it on Redis, unit
-// tests in memory.
+// A queue that several workers share: the interface for its workers, and the data that people see. bullmq-worker.ts
+// implements it on Redis; unit tests implement it in memory.
 import type { QueuedTask, Submission } from '../../model/many/submission.ts';
 import type { WorkerBroker } from '../broker.ts';
 
@@ -22,42 +22,42 @@ export interface FailedJob {
   readonly worker: string;
 }
 
-/** A worker that takes nothing of a submission, and why: something of its machine. */
+/** A worker that takes nothing of a submission, and the reason, which lies in its machine. */
 export interface Unable {
   readonly worker: string;
   readonly why: string;
 }
 
-/** What is to be told once, by whichever worker comes first. */
+/** An event that exactly one worker reports: the first one that takes it. */
 export interface Notice {
   readonly submission: string;
   readonly event: 'all-done' | 'failed';
 }
 
-/** One that we tell. If we die before `told`, another worker tells it. */
+/** A notice that we report. If we die before `told`, another worker reports it. */
 export interface TakenNotice {
   readonly notice: Notice;
   told(): Promise<void>;
 }
 
-/** What a worker of a queue does with it beside taking its tasks. */
+/** Everything that a worker does with a queue, including taking its tasks. */
 export interface SharedBroker extends WorkerBroker {
-  /** Adds jobs; an index that has one already keeps it. Nobody takes one before the submission itself is put. */
+  /** Adds jobs. An index that already has a job keeps it. No worker takes a job before the submission itself is put. */
   add(submission: Submission, tasks: Iterable<QueuedTask>, signal: AbortSignal): Promise<void>;
-  /** Adds the submission itself, or changes it if one of this name is there. */
+  /** Adds the submission, or updates the one with this name. */
   put(submission: Submission): Promise<void>;
   /**
-   * From now on sees to it that what workers held when they died waits again, of these submissions. What is kept open for
-   * others is closed: nothing of them may be taken or held.
+   * From now on, jobs of these submissions whose workers died go back to waiting (stalled jobs). Connections to all
+   * other submissions are closed, so none of their jobs may be taken or held.
    */
   watch(submissions: ReadonlySet<string>): Promise<void>;
-  /** Shows those who look at the submission why this worker takes nothing of it. */
+  /** Shows on the submission why this worker takes nothing of it. */
   tellUnable(submission: string, why: string): Promise<void>;
-  /** Somebody has asked us to drain. */
+  /** A user has asked us to drain. */
   isDrained(): Promise<boolean>;
-  /** To be told once, however many workers say so. */
+  /** Queues a notice. It is reported once, even if several workers queue it. */
   tell(notice: Notice): Promise<void>;
-  /** The next that nobody has told, locked as a task is. */
+  /** Locks the next notice that nobody has reported, in the same way as a task. */
   takeNotice(): Promise<TakenNotice | undefined>;
   close(): Promise<void>;
 }

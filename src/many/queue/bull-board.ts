@@ -1,5 +1,5 @@
-// bull-board behind `capture queue ui`: the jobs of each submission, to look at. It may change nothing: what it can do to a
-// job or a queue, such as to add, edit, pause or drop, goes past the store, which decides what is done.
+// bull-board behind `capture queue ui`: the jobs of each submission, read-only. Its actions on a job or queue (add,
+// edit, pause, drop) would bypass the store, which decides what is done.
 import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { HonoAdapter } from '@bull-board/hono';
@@ -9,17 +9,17 @@ import { openBullQueue } from './bull-queue.ts';
 import type { Connection } from './connect.ts';
 import { reportPath } from './list-page.ts';
 
-/** Each poll asks for the counts of all queues. */
+/** Each poll requests the counts of all queues. */
 const POLLED_EVERY_S = 5;
 
 export interface BullBoard {
   readonly app: Hono;
-  /** Shows these, and no others. */
+  /** Shows exactly these submissions. */
   show(submissions: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }
 
-/** `root` is the path above all pages; `files` are those of @bull-board/ui. */
+/** `root` is the URL path above all pages; `files` is the directory of the files of @bull-board/ui. */
 export function openBullBoard(connection: Connection, root: string, files: string): BullBoard {
   const adapter = new HonoAdapter(serveStatic);
   adapter.setBasePath(`${root}/board`);
@@ -32,7 +32,7 @@ export function openBullBoard(connection: Connection, root: string, files: strin
         boardTitle: 'capture',
         miscLinks: [{ text: 'All submissions', url: `${root}/arrays` }],
         hideDocsLink: true,
-        // Our workers wait at no single queue: it would say that there are none.
+        // Our workers block on no single queue, so bull-board would show none.
         showWorkers: false,
         pollingInterval: { showSetting: true, forceInterval: POLLED_EVERY_S },
       },
@@ -70,7 +70,7 @@ function adapterOf(queue: ReturnType<typeof openBullQueue>, root: string, name: 
       displayText: 'report',
     }),
   });
-  // In its menu and its addresses, too, a submission has the name that people gave it.
+  // Menu and addresses of bull-board show the submission's own name, too.
   adapter.getName = () => name;
   return adapter;
 }

@@ -1,9 +1,13 @@
-// How BullMQ's queues are named, connected and read: what the broker and the page that shows them share.
+// How BullMQ's queues are named, connected and read. The broker and the page that shows the queues share it.
 import { Job, type JobJson, Queue, Worker } from 'bullmq';
+import type { Redis } from 'ioredis';
 import { parseForeignJson } from '../../model/format/foreign-json.ts';
 import type { Connection } from './connect.ts';
 
-/** Of the jobs of a submission, and of its own: BullMQ's names have no colon, and its ids are no plain numbers. */
+/**
+ * The name of the queue with a submission's jobs, and the id of the submission's own job. BullMQ's names have no colon,
+ * and its ids must not be plain numbers.
+ */
 export function queueOf(submission: string): string {
   return `s.${submission}`;
 }
@@ -12,14 +16,14 @@ export function submissionOf(queue: string): string {
   return queue.slice('s.'.length);
 }
 
-/** Before all keys of a queue. */
+/** The prefix of all keys of a queue. */
 export function prefixOf({ place }: Connection): string {
   return `capture:${place.name}`;
 }
 
 /**
- * A job that anybody may have written. BullMQ throws for one that is no JSON, and so for a list of many jobs with one of these;
- * here such a job has no data, and is read as one that capture submit could not have written.
+ * A job that anybody may have written. BullMQ throws for a job that is not JSON. The error also breaks a list that
+ * contains such a job, and a worker that has just locked it. This class gives such a job no data and a reason instead.
  */
 class ForeignJob<Data, Return, Name extends string, Progress extends Job['progress']> extends Job<
   Data,
@@ -27,12 +31,15 @@ class ForeignJob<Data, Return, Name extends string, Progress extends Job['progre
   Name,
   Progress
 > {
+  whyUnread: string | undefined;
+
   static override fromJSON<T, R, N extends string>(
     queue: QueueOfJob,
     json: JobJson,
     id?: string,
   ): Job<T, R, N> {
-    return super.fromJSON(queue, 'value' in parseForeignJson(json.data) ? json : { ...json, data: '{}' }, id);
+    if ('value' in parseForeignJson(json.data)) return super.fromJSON(queue, json, id);
+    return ForeignJob.unread(queue, { ...json, data: '{}' }, id, 'its data is no JSON');
   }
 
   static override async fromId<T, R, N extends string>(
@@ -42,15 +49,47 @@ class ForeignJob<Data, Return, Name extends string, Progress extends Job['progre
     try {
       return await super.fromId(queue, id);
     } catch (error) {
-      // Its options, or its progress, are no JSON.
-      if (!(error instanceof SyntaxError || error instanceof TypeError)) throw error;
-      return super.fromJSON(queue, NOTHING, id);
+      if (!isUnread(error)) throw error;
+      const job = ForeignJob.withoutFields<T, R, N>(queue, id);
+      // What a worker recorded about the job.
+      const written = await redisOf(queue).hmget(queue.toKey(id), 'failedReason', 'finishedOn', 'pb');
+      const [failedReason = '', finishedOn, processedBy] = written.map((text) => text ?? '');
+      return Object.assign(job, { failedReason, finishedOn: Number(finishedOn), processedBy });
     }
+  }
+
+  /** For a job whose options or progress are not JSON: all its fields are ignored. */
+  static withoutFields<T, R, N extends string>(queue: QueueOfJob, id: string): Job<T, R, N> {
+    return ForeignJob.unread(queue, NOTHING, id, 'its options or its progress are no JSON');
+  }
+
+  private static unread<T, R, N extends string>(
+    queue: QueueOfJob,
+    json: JobJson,
+    id: string | undefined,
+    why: string,
+  ): Job<T, R, N> {
+    const job = super.fromJSON(queue, json, id);
+    return Object.assign(job as unknown as Job<T, R, N>, { whyUnread: why });
   }
 }
 
 type QueueOfJob = Parameters<typeof Job.fromId>[0];
 const NOTHING = { data: '{}', opts: {}, progress: 0, name: '', id: '' } as unknown as JobJson;
+
+/** BullMQ was constructed with an open connection. */
+function redisOf({ opts }: { readonly opts: object }): Redis {
+  return Reflect.get(opts, 'connection') as Redis;
+}
+
+function isUnread(error: unknown): boolean {
+  return error instanceof SyntaxError || error instanceof TypeError;
+}
+
+/** Why a job cannot be read; undefined if it is JSON. */
+export function whyUnread(job: Job): string | undefined {
+  return job instanceof ForeignJob ? job.whyUnread : undefined;
+}
 
 export class ForeignQueue extends Queue {
   protected override get Job(): typeof Job {
@@ -58,20 +97,47 @@ export class ForeignQueue extends Queue {
   }
 }
 
+/** How many of the newest active jobs are searched. A job that was just locked is among them. */
+const NEWEST = 1000;
+
 export class ForeignWorker extends Worker {
   protected override get Job(): typeof Job {
     return ForeignJob;
   }
+
+  /**
+   * BullMQ locks a job before it reads it. If it cannot read the job, we still hold the lock, and nobody else would end
+   * it.
+   */
+  protected override async moveToActive(token: string, name?: string): Promise<Job> {
+    try {
+      return await super.moveToActive(token, name);
+    } catch (error) {
+      const id = isUnread(error) ? await this.#lockedWith(token) : undefined;
+      if (id === undefined) throw error;
+      const job = ForeignJob.withoutFields(this, id);
+      job.token = token;
+      return job;
+    }
+  }
+
+  async #lockedWith(token: string): Promise<string | undefined> {
+    const redis = redisOf(this);
+    const ids = await redis.lrange(this.toKey('active'), 0, NEWEST - 1);
+    if (ids.length === 0) return undefined;
+    const locks = await redis.mget(ids.map((id) => this.toKey(`${id}:lock`)));
+    return ids[locks.indexOf(token)];
+  }
 }
 
-/** The jobs of a submission. Whoever opens it closes it; the connection stays. */
+/** Opens the queue of a submission's jobs. The caller closes it; the connection stays open. */
 export function openBullQueue(connection: Connection, submission: string): Queue {
   const queue = new ForeignQueue(queueOf(submission), {
     connection: connection.redis,
     prefix: prefixOf(connection),
     skipMetasUpdate: true,
   });
-  // The connection says it, once for all.
+  // The connection logs its errors itself, once for all queues.
   queue.on('error', () => undefined);
   return queue;
 }

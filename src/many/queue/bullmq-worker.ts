@@ -1,31 +1,31 @@
-// What a worker does with a queue on BullMQ: takes jobs, keeps them, and says how they ended. It fetches by hand, as it must
-// first know whether a task fits.
+// A worker's view of a queue on BullMQ: takes jobs, renews their locks, and reports how they ended. It fetches jobs
+// manually, because it must know first whether a task fits.
 import { randomUUID } from 'node:crypto';
 import { type Job, UnrecoverableError, type Worker } from 'bullmq';
 import { type Parsed, parseQueuedTask, type QueuedTask } from '../../model/many/submission.ts';
 import type { TakenJob } from '../broker.ts';
 import type { Notice, SharedBroker, TakenNotice } from './broker.ts';
-import { ForeignWorker, prefixOf, queueOf } from './bull-queue.ts';
+import { ForeignWorker, prefixOf, queueOf, whyUnread } from './bull-queue.ts';
 import { DRAINS, noticeId, NOTICES, BullMqQueue, shownName, SUBMISSIONS, unableLine } from './bullmq.ts';
 import type { Connection } from './connect.ts';
 
-/** How often a job may stall is what --max-attempts says, which the store counts. */
+/** maxStalledCount: the limit is --max-attempts, which the store counts. */
 const ANY_NUMBER = 2 ** 30;
-/** So that an event is told once, however late the last worker comes. */
+/** Kept for so long that an event is reported once, however late the last worker comes. */
 const NOTICES_KEPT_S = 30 * 86_400;
 
-/** Of one submission, the newest. */
+/** Entries of one submission; the newest are kept. */
 const UNABLE_KEPT = 1000;
 
 interface WorkerOptions {
   /** `node3.4711` */
   readonly name: string;
   readonly capabilities: readonly string[];
-  /** A worker that gives no sign of life for so long has lost its jobs. */
+  /** A worker that does not renew its locks for this time has lost its jobs. */
   readonly lockMs: number;
 }
 
-/** From now on it is among the workers that others see. */
+/** From now on other clients see this worker. */
 export function openWorkerBroker(connection: Connection, us: WorkerOptions): SharedBroker {
   const broker = new ForWorker(connection, us);
   broker.announce();
@@ -43,7 +43,10 @@ class ForWorker extends BullMqQueue implements SharedBroker {
     this.#us = us;
   }
 
-  /** This one fetches nothing: its name in the list of clients says that we are here, and what we can. */
+  /**
+   * This BullMQ worker fetches nothing. Its name in the client list shows that we are here, and what our capabilities
+   * are.
+   */
   announce(): void {
     this.#openWorker(SUBMISSIONS, shownName(this.#us));
   }
@@ -87,14 +90,14 @@ class ForWorker extends BullMqQueue implements SharedBroker {
 
   async tellUnable(submission: string, why: string): Promise<void> {
     const line = unableLine({ worker: this.#us.name, why });
-    // It may be gone meanwhile.
+    // The submission may have been removed in the meantime.
     await ours(() =>
       this.ask(() => this.queue(SUBMISSIONS).addJobLog(queueOf(submission), line, UNABLE_KEPT)),
     );
   }
 
   async tell({ submission, event }: Notice): Promise<void> {
-    // One that is there already stays as it is.
+    // A notice with the same id stays as it is.
     const options = { jobId: noticeId(submission, event), removeOnComplete: { age: NOTICES_KEPT_S } };
     await this.ask(() => this.queue(NOTICES).add(event, { submission, event }, options));
   }
@@ -107,7 +110,7 @@ class ForWorker extends BullMqQueue implements SharedBroker {
     const told = async (): Promise<void> => {
       await ours(() => this.ask(() => job.moveToCompleted(true, token, false)));
     };
-    // Whatever stands there: nobody knows a submission of no name.
+    // Accepts any content: an unknown submission name does no harm.
     const { submission, event } = { ...(job.data as Notice | null | undefined) };
     return {
       notice: { submission: String(submission), event: event === 'failed' ? event : 'all-done' },
@@ -122,7 +125,7 @@ class ForWorker extends BullMqQueue implements SharedBroker {
     await super.close();
   }
 
-  /** It sees to it that jobs of workers that died wait again, as long as it is open. */
+  /** The BullMQ worker of one submission. While it is open, it moves stalled jobs back to waiting. */
   async #fetching(name: string): Promise<Worker> {
     const worker = this.#workers.get(name) ?? this.#openWorker(name, this.#us.name);
     await this.ask(() => worker.startStalledCheckTimer());
@@ -131,7 +134,7 @@ class ForWorker extends BullMqQueue implements SharedBroker {
 
   #openWorker(queue: string, name: string): Worker {
     const { lockMs } = this;
-    // Without a processor: jobs are fetched by hand.
+    // Without a processor, because jobs are fetched manually.
     const worker = new ForeignWorker(queue, undefined, {
       connection: this.connection.redis,
       prefix: prefixOf(this.connection),
@@ -163,7 +166,8 @@ class TakenOnBullMq implements TakenJob {
     this.#ask = ask;
     this.id = job.id ?? '';
     this.token = job.token ?? '';
-    this.task = parseQueuedTask(job.data);
+    const why = whyUnread(job);
+    this.task = why === undefined ? parseQueuedTask(job.data) : { why };
     this.failedBefore = job.attemptsMade;
   }
 
@@ -184,7 +188,7 @@ class TakenOnBullMq implements TakenJob {
   }
 }
 
-/** Codes with which BullMQ says that a job is not ours any more (BullMQ, ErrorCode). */
+/** Codes with which BullMQ reports that we lost the job (BullMQ, ErrorCode). */
 const NOT_OURS: ReadonlySet<unknown> = new Set([-1, -2, -3, -6]);
 
 async function ours(act: () => Promise<unknown>): Promise<boolean> {

@@ -1,5 +1,5 @@
-// The queue on BullMQ, as commands use it; bullmq-worker.ts is what workers do beside that. A submission is a queue of BullMQ,
-// `s.<name>`, that holds a job for each index that is left; the submissions themselves are jobs that nobody takes
+// The queue on BullMQ, as commands use it; bullmq-worker.ts adds what workers need. A submission is a BullMQ queue,
+// `s.<name>`, with a job for each index that is left. The submissions themselves are jobs that nobody takes
 // (docs/adr/0015-queue.md).
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Job, JobsOptions, Queue } from 'bullmq';
@@ -8,6 +8,7 @@ import type { QueueCounts } from '../../model/many/choose.ts';
 import { showQueue } from '../../model/many/queue-url.ts';
 import {
   formatOf,
+  indexOfJob,
   jobIdOf,
   parseQueuedTask,
   type QueuedTask,
@@ -21,13 +22,13 @@ import type { Connection } from './connect.ts';
 import { readSubmission } from './read-submission.ts';
 
 export const SUBMISSIONS = 'submissions';
-/** Workers that shall end: a job for each. */
+/** The queue of drain requests: a job for each worker that is to end. */
 export const DRAINS = 'drains';
-/** What is to be told: a job for each. */
+/** The queue of notices: a job for each. */
 export const NOTICES = 'notices';
-/** What a call takes at most: a server that hangs must hold up no worker. */
+/** The longest time that one call may take. A server that hangs must not block a worker. */
 const ANSWER_MS = 10_000;
-/** Jobs of one pipeline: some 300 KB. */
+/** Jobs of one pipeline: about 300 KB. */
 const CHUNK = 1000;
 const EVENTS: readonly Notice['event'][] = ['all-done', 'failed'];
 const NOTHING: QueueCounts = { waiting: 0, running: 0, failed: 0 };
@@ -35,7 +36,7 @@ const WAITING_STATES = ['wait', 'delayed', 'prioritized'] as const;
 
 /** All methods reject with a {@link BrokerAway} while the server cannot be reached. */
 export class BullMqQueue {
-  /** For messages; carries no secret. */
+  /** For messages; contains no secret. */
   readonly place: string;
   protected readonly connection: Connection;
   readonly #queues = new Map<string, Queue>();
@@ -45,7 +46,7 @@ export class BullMqQueue {
     this.place = showQueue(connection.place);
   }
 
-  /** All submissions that are there, in no order. */
+  /** All submissions in the queue, in no particular order. */
   async list(): Promise<readonly Listed[]> {
     const jobs = await this.ask(() => this.queue(SUBMISSIONS).getJobs([...WAITING_STATES], 0, -1));
     return Promise.all(jobs.filter((job) => job !== undefined).map((job) => this.#listed(job)));
@@ -56,12 +57,12 @@ export class BullMqQueue {
     if ('why' in found)
       return { kind: 'unreadable', name: submissionOf(id), why: found.why, format: formatOf(data) };
     const { value: submission } = found;
-    // Of one that is over nothing is there.
+    // A submission that is over has no jobs.
     const counts = submission.overMs === undefined ? await this.counts(submission.name) : NOTHING;
     return { kind: 'submission', submission, counts };
   }
 
-  /** Adds the submission itself, or changes it if one of this name is there. */
+  /** Adds the submission, or updates the one with this name. */
   async put(submission: Submission): Promise<void> {
     await this.ask(async () => {
       const queue = this.queue(SUBMISSIONS);
@@ -71,7 +72,7 @@ export class BullMqQueue {
     });
   }
 
-  /** Adds jobs; an index that has one already keeps it. Nobody takes one before the submission itself is put. */
+  /** Adds jobs. An index that already has a job keeps it. No worker takes a job before the submission itself is put. */
   async add(submission: Submission, tasks: Iterable<QueuedTask>, signal: AbortSignal): Promise<void> {
     const queue = this.queue(queueOf(submission.name));
     for (const chunk of chunksOf(tasks)) {
@@ -103,26 +104,27 @@ export class BullMqQueue {
     });
   }
 
-  /** The newest first. */
+  /** Failed jobs, newest first. */
   async failed(name: string, most: number): Promise<readonly FailedJob[]> {
     const jobs = await this.ask(() => this.queue(queueOf(name)).getFailed(0, most - 1));
-    return jobs.flatMap(({ data, failedReason, finishedOn = 0, processedBy = '' }) => {
+    return jobs.flatMap(({ id, data, failedReason, finishedOn = 0, processedBy = '' }) => {
       const found = parseQueuedTask(data);
-      if ('why' in found) return [];
-      return [{ index: found.value.index, reason: failedReason, atMs: finishedOn, worker: processedBy }];
+      const index = 'why' in found ? indexOfJob(id) : found.value.index;
+      if (index === undefined) return [];
+      return [{ index, reason: failedReason, atMs: finishedOn, worker: processedBy }];
     });
   }
 
-  /** What workers have said of this submission, also those that have ended meanwhile. */
+  /** The reasons that workers gave for this submission, including workers that have ended since. */
   async unable(name: string): Promise<readonly Unable[]> {
     const { logs } = await this.ask(() => this.queue(SUBMISSIONS).getJobLogs(queueOf(name)));
     return logs.map(unableOf);
   }
 
-  /** Undefined if the server does not tell its clients (CLIENT LIST is forbidden). */
+  /** Undefined if the server does not list its clients (CLIENT LIST is forbidden). */
   async workers(): Promise<readonly WorkerInfo[] | undefined> {
     const clients = await this.ask(() => this.queue(SUBMISSIONS).getWorkers());
-    // What BullMQ says in place of names where the server forbids CLIENT LIST.
+    // BullMQ returns entries without names if the server forbids CLIENT LIST.
     if (clients.some(({ rawname }) => rawname === undefined)) return undefined;
     const found = clients.map(({ rawname = '' }) => workerOf(rawname));
     return [...new Map(found.map((one) => [one.name, one])).values()];
@@ -132,7 +134,7 @@ export class BullMqQueue {
     await this.ask(() => this.queue(queueOf(name)).drain(true));
   }
 
-  /** Removes all of it, also the submission. */
+  /** Removes the submission and all its jobs. */
   async remove(name: string): Promise<void> {
     await this.ask(() => this.queue(queueOf(name)).obliterate({ force: true }));
     await this.ask(() => this.queue(SUBMISSIONS).remove(queueOf(name)));
@@ -142,12 +144,12 @@ export class BullMqQueue {
     await queue?.close();
   }
 
-  /** Those that have failed wait again. */
+  /** Moves all failed jobs back to waiting. */
   async retry(name: string): Promise<void> {
     await this.ask(() => this.queue(queueOf(name)).retryJobs({ state: 'failed', count: CHUNK }));
   }
 
-  /** The worker takes nothing more, and ends when what it runs has ended. */
+  /** The worker takes no more jobs, and ends when its running tasks have ended. */
   async drain(worker: string): Promise<void> {
     await this.ask(() => this.queue(DRAINS).add('drain', { atMs: clockMs() }, { jobId: worker }));
   }
@@ -162,13 +164,13 @@ export class BullMqQueue {
     if (found !== undefined) return found;
     const { redis } = this.connection;
     const queue = new ForeignQueue(name, { connection: redis, prefix: prefixOf(this.connection) });
-    // The connection says it, once for all.
+    // The connection logs its errors itself, once for all queues.
     queue.on('error', () => undefined);
     this.#queues.set(name, queue);
     return queue;
   }
 
-  /** Every call to the server goes through here. Rejects with a {@link BrokerAway} if it cannot be reached. */
+  /** Wraps every call to the server. Rejects with a {@link BrokerAway} if the server cannot be reached. */
   protected async ask<T>(act: () => Promise<T>): Promise<T> {
     const why = this.connection.away();
     if (why !== undefined) throw new BrokerAway(why);
@@ -187,7 +189,7 @@ export class BullMqQueue {
   }
 }
 
-/** The server is starting, full, or read-only, or the connection broke: all of that passes. */
+/** The server is starting, full or read-only, or the connection broke. All of these are temporary. */
 function isAway(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof BrokerAway) return false;
   return (
@@ -200,7 +202,7 @@ function optionsOf({ index }: QueuedTask, { retries }: Submission): JobsOptions 
   return {
     jobId: jobIdOf(index),
     attempts: retries + 1,
-    // What is done the store knows.
+    // The store knows what is done.
     removeOnComplete: true,
     removeOnFail: false,
     stackTraceLimit: 0,
@@ -218,7 +220,7 @@ function* chunksOf(tasks: Iterable<QueuedTask>): Generator<readonly QueuedTask[]
   if (chunk.length > 0) yield chunk;
 }
 
-/** A line of the log of a submission's job. */
+/** A line in the log of a submission's job. */
 export function unableLine({ worker, why }: Unable): string {
   return `${worker}: ${why}`;
 }
@@ -232,12 +234,12 @@ export function noticeId(submission: string, event: Notice['event']): string {
   return `${submission}.${event}`;
 }
 
-/** In the list of clients a name has no spaces (redis.io, "CLIENT SETNAME"). */
+/** A client's name has no spaces (redis.io, "CLIENT SETNAME"). */
 export function shownName({ name, capabilities }: WorkerInfo): string {
   return `${name};${capabilities.join(',')}`;
 }
 
-/** From `capture:lab:c3VibWlzc2lvbnM=:w:node3.4711;gpu`. */
+/** Parses `capture:lab:c3VibWlzc2lvbnM=:w:node3.4711;gpu`. */
 function workerOf(rawName: string): WorkerInfo {
   const [name = '', capabilities = ''] = rawName.slice(rawName.indexOf(':w:') + ':w:'.length).split(';');
   return { name, capabilities: capabilities.split(',').filter((one) => one !== '') };

@@ -1,5 +1,5 @@
-// Read this first. What the commands on a queue have in common: --queue, and a connection that is closed when they end. Each
-// has one file here, and its line in commands.ts.
+// Read this first. What all commands on a queue share: --queue, and a connection that is closed when the command ends.
+// Each command has one file here, and its line in commands.ts.
 import type { Command, CommandHelp, Line, Tools } from '../../cli/command.ts';
 import type { OptionGroup } from '../../cli/options/spec.ts';
 import type { ValuesOf } from '../../cli/options/values.ts';
@@ -29,7 +29,7 @@ interface OnQueue<Request> {
   readonly request: Request;
 }
 
-/** A command on a queue that can be reached. */
+/** A command that needs a connection to the queue. */
 export function onQueue<Options extends OptionGroup, Request>({
   help,
   options,
@@ -52,14 +52,14 @@ export function onQueue<Options extends OptionGroup, Request>({
   };
 }
 
-/** Undefined if there is none, or none that is right: that has been refused. */
+/** Undefined if no queue is given, or if a mistake was reported. */
 export function readQueue({ values }: Line): QueuePlace | undefined {
   if (!values.has(QUEUE.queue))
     values.refuse('no queue is named', '--queue redis://host:6379/name, or CAPTURE_QUEUE');
   return values.parsed(QUEUE.queue, parseQueueUrl);
 }
 
-/** Connects, acts and closes. Throws status 69 if the queue cannot be used. */
+/** Connects, calls `act` and closes. Throws status 69 if the queue cannot be used. */
 export async function withQueue(
   queue: QueuePlace,
   { log, signal }: Pick<Tools, 'log' | 'signal'>,

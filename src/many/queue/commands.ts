@@ -1,4 +1,4 @@
-// The commands on a queue. A new one has its file here and its line in this list, and one in cli/commands.ts.
+// The commands on a queue. A new command has its file here, its line in this list, and one in cli/commands.ts.
 import type { Command } from '../../cli/command.ts';
 import { commandsBehind } from '../../cli/commands.ts';
 import type { Commands } from '../../cli/program.ts';
@@ -15,7 +15,7 @@ import { workerCommand } from './worker.ts';
 
 const NAMES = commandsBehind('queue ').map((name) => name.slice('queue '.length));
 
-/** It does nothing itself: its help names the others. */
+/** `capture queue` alone does nothing; its help lists the subcommands. */
 const queueCommand: Command = {
   name: 'queue',
   help: {

@@ -1,5 +1,5 @@
-// The connection to Redis or Valkey: opened and looked at before anything else is done, so that what is wrong with the server
-// is said in one line; later it comes back by itself, as long as that takes.
+// The connection to Redis or Valkey. It is opened and checked before anything else, so that a problem with the server
+// is reported in one line. Later it reconnects by itself, for as long as that takes.
 import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis, type RedisOptions } from 'ioredis';
@@ -13,21 +13,21 @@ import { hideFromOurUser } from '../../native/processes.ts';
 export interface Connection {
   readonly redis: Redis;
   readonly place: QueuePlace;
-  /** Undefined while it stands, else why not. */
+  /** Undefined while connected, else the reason. */
   away(): string | undefined;
   close(): Promise<void>;
 }
 
-/** For a server that is just being started. */
+/** How long the first connection is retried, for a server that is just starting. */
 const FIRST_MS = 10_000;
 const BACK_OFF: BackOff = { firstMs: 200, mostMs: 5000 };
-/** A connection whose peer vanished without a word: nothing comes back on it (tcp(7)). */
+/** TCP keep-alive detects a peer that vanished without closing the connection (tcp(7)). */
 const KEEP_ALIVE_MS = 10_000;
 const CLOSE_MS = 1000;
 
-/** Throws status 69 if there is no such server, or it cannot be used for a queue. */
+/** Throws status 69 if the server does not exist, or cannot be used for a queue. */
 export async function connect(place: QueuePlace, log: Log, signal: AbortSignal): Promise<Connection> {
-  // Tasks run as our user, and the password of the queue is not for them.
+  // Tasks run as our user, and must not read the queue's password.
   hideFromOurUser();
   const redis = new Redis(optionsOf(place));
   let why: string | undefined = 'it does not answer';
@@ -76,13 +76,13 @@ function optionsOf(place: QueuePlace): RedisOptions {
     ...(password === undefined ? {} : { password }),
     db: database,
     keepAlive: KEEP_ALIVE_MS,
-    // BullMQ wants it so: a command waits until the server is back (BullMQ, "Connections").
+    // BullMQ requires it: a command waits until the server is back (BullMQ, "Connections").
     maxRetriesPerRequest: null,
     retryStrategy: (times: number) => pauseAfter(BACK_OFF, times - 1),
   };
 }
 
-/** Where the server is, and how it is spoken to; nothing of who we are. */
+/** Host, port and TLS of the server, without credentials. */
 export function addressOf({ at, tls, caFile }: QueuePlace): RedisOptions {
   return {
     ...(at.kind === 'socket' ? { path: at.path } : { host: at.host, port: at.port }),
@@ -90,7 +90,7 @@ export function addressOf({ at, tls, caFile }: QueuePlace): RedisOptions {
   };
 }
 
-/** As redis-cli has it: a password on a command line is seen by all users of the machine. */
+/** From a variable, as redis-cli does it, because all users of the machine see the passwords on a command line. */
 export function passwordOf({ password }: QueuePlace): string | undefined {
   const { REDISCLI_AUTH: fromEnvironment } = process.env;
   const found = password ?? fromEnvironment;
@@ -113,7 +113,7 @@ async function untilReady({ redis, away, place }: Connection, signal: AbortSigna
   while (redis.status !== 'ready') {
     signal.throwIfAborted();
     const why = away() ?? '';
-    // No later try changes that.
+    // A retry cannot help.
     const isFinal = /NOAUTH|WRONGPASS|NOPERM|invalid password|ERR AUTH|certificate|ENOENT|EACCES/i.test(why);
     if (isFinal || deadline.aborted) throw cannotBeUsed(place, why);
     await sleep(LOOK_EVERY_MS, undefined, { signal });
@@ -135,7 +135,7 @@ function hintOf(why: string, { tls }: QueuePlace): string {
   if (/altnames/i.test(why)) return 'name the server as its certificate does: rediss://host:6379/name';
   if (/certificate/i.test(why))
     return 'name the certificates to trust: rediss://host:6379/name?ca=/path/ca.pem';
-  // To who speaks TLS another server says nothing; one that waits for TLS breaks off.
+  // A server without TLS does not answer a TLS handshake. A server with TLS closes a plain connection.
   if (tls && /ETIMEDOUT|ECONNRESET|does not answer/.test(why))
     return 'does it speak TLS there? else redis://host:6379/name';
   if (!tls && why.includes('ECONNRESET')) return 'does it want TLS? rediss://host:6379/name';
@@ -166,17 +166,17 @@ async function refuseBadServer(connection: Connection, log: Log, signal: AbortSi
 }
 
 interface ServerFacts {
-  /** `noeviction`; undefined if it is not told. */
+  /** Such as `noeviction`; undefined if the server does not report it. */
   readonly policy: string | undefined;
   readonly hasAppendOnly: boolean;
-  /** Why nothing can be queued there. */
+  /** Why the server cannot hold a queue. */
   readonly problem: string | undefined;
 }
 
-/** BullMQ's own minimum is 5.0, and it recommends 6.2 (BullMQ, RedisConnection). */
+/** BullMQ requires 5.0 and recommends 6.2 (BullMQ, RedisConnection). */
 const LEAST_VERSION = 6;
 
-/** What INFO says of a server (redis.io, "INFO"): whether a queue can stand in it. */
+/** Parses INFO (redis.io, "INFO"): can this server hold a queue? */
 export function serverFacts(info: string): ServerFacts {
   const fields = new Map(
     info.split(/\r?\n/).flatMap((line) => {
@@ -186,7 +186,7 @@ export function serverFacts(info: string): ServerFacts {
   );
   return {
     policy: fields.get('maxmemory_policy'),
-    // A server that is managed may not tell: then it says what it does elsewhere.
+    // A managed server may not report it, because persistence is configured elsewhere.
     hasAppendOnly: fields.get('aof_enabled') !== '0',
     problem: problemOf(fields),
   };

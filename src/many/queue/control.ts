@@ -1,5 +1,6 @@
-// The socket on which a worker hears `capture worker pause` and `resume` of the same user on the same machine: one line of
-// JSON for each, and one line of text as the answer. A worker that was killed leaves its socket: whoever finds it removes it.
+// The socket on which a worker receives `capture worker pause` and `resume` of the same user on the same machine. A
+// request is one line of JSON, the answer one line of text. A killed worker leaves its socket behind; the next command
+// that finds it removes it.
 import { once } from 'node:events';
 import fs from 'node:fs';
 import net from 'node:net';
@@ -26,7 +27,7 @@ export type AskedOfWorker = Readonly<z.infer<typeof asked>>;
 const ANSWER_MS = 5000;
 const LONGEST_LINE = 1000;
 
-/** For our user only: whoever may enter it may pause our workers. */
+/** A private directory: whoever can enter it can pause our workers. */
 function socketDir(env: NodeJS.ProcessEnv): string {
   const uid = process.geteuid?.() ?? 0;
   const dir = path.join(env['XDG_RUNTIME_DIR'] ?? os.tmpdir(), `capture-workers-${uid}`);
@@ -49,7 +50,7 @@ export interface ControlSocket {
   close(): Promise<void>;
 }
 
-/** Listens from now on. Undefined if there is no place for the socket: the worker goes on without it, and says so. */
+/** Starts to listen. Undefined if there is no place for the socket; the worker then logs that and runs without it. */
 export async function openControl(
   pausing: Pick<Pausing, 'pause' | 'resume'>,
   { env, log }: { readonly env: NodeJS.ProcessEnv; readonly log: Pick<Log, 'warn'> },
@@ -86,7 +87,7 @@ async function listen(
   await once(server, 'listening');
   return {
     close: async () => {
-      // Removes the socket, too (Node, "Identifying paths for IPC connections").
+      // close() removes the socket, too (Node, "Identifying paths for IPC connections").
       server.close();
       await once(server, 'close');
     },
@@ -104,7 +105,10 @@ function obey(line: string, pausing: Pick<Pausing, 'pause' | 'resume'>): string 
   }
 }
 
-/** Tells all workers of this user on this machine. Resolves to the process ids of those that obey. */
+/**
+ * Sends the request to all workers of this user on this machine. Resolves to the process ids of the workers that
+ * accepted.
+ */
 export async function tellWorkers(
   message: AskedOfWorker,
   env: NodeJS.ProcessEnv,
@@ -117,7 +121,7 @@ export async function tellWorkers(
       if ((await tell(file, message)) === 'ok') told.push(Number.parseInt(name, 10));
     } catch (error) {
       if (errnoOf(error) !== 'ECONNREFUSED') throw error;
-      // Nobody listens any more (unix(7)).
+      // No process listens on this socket any more (unix(7)).
       fs.rmSync(file, { force: true });
     }
   }

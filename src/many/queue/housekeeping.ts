@@ -1,7 +1,7 @@
-// What a worker of a queue does beside its tasks, once a second: finds out what is over, takes over what dead workers held, tells
-// what is to be told, and sees whether it is drained or has nothing to do.
+// What a worker of a queue does once a second besides its tasks: it finds submissions that are over, takes over jobs of
+// dead workers, sends notices, and checks whether it is drained or idle.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { noteOwn } from '../../launch/own-children.ts';
+import { noteOwnChild } from '../../launch/own-children.ts';
 import type { Log } from '../../log/log.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { QUEUE_FORMAT, type Submission } from '../../model/many/submission.ts';
@@ -17,31 +17,34 @@ export interface HousekeepingOptions {
   readonly worker: Pick<Worker, 'board' | 'leases' | 'log' | 'ownChildren'> & {
     readonly runner: Pick<Worker['runner'], 'isIdle' | 'end'>;
   };
-  /** Of the commands that tell somebody. */
+  /** The environment of the --notify commands. */
   readonly env: NodeJS.ProcessEnv;
-  /** Ends the worker when there was nothing to do for so long; undefined: it waits for ever. */
+  /** The worker ends when it was idle for this time; undefined: never. */
   readonly idleTimeoutMs: number | undefined;
-  /** It prepares for tasks that it has not taken yet, or a person keeps it from them. */
+  /** The worker is not idle: it prepares for tasks that it has not taken yet, or a user has paused it. */
   readonly isKept: () => boolean;
 }
 
 const EVERY_MS = 1000;
-/** One that is not over is looked at again: its listing costs a request for each 1,000 records. */
+/**
+ * If an empty submission is not over, this is the wait until the next check. The listing costs a request for each 1,000
+ * records.
+ */
 const OVER_AGAIN_MS = 60_000;
 
-/** Until `signal` aborts. Never rejects. */
+/** Runs until `signal` aborts. Never rejects. */
 export async function keepHouse(options: HousekeepingOptions, signal: AbortSignal): Promise<void> {
   const { idleTimeoutMs = Infinity, isKept, worker } = options;
   const { board, runner, log } = worker;
   const over = new OverChecks(options.broker, log, signal);
-  /** Submissions whose first failure was told. */
+  /** Submissions whose first failure was reported. */
   const failures = new Set<string>();
   let busyMs = clockMs();
   while (!signal.aborted) {
     try {
       await lookOnce(options, over, failures);
     } catch (error) {
-      // That it is away the connection says.
+      // The connection has logged that it is away.
       if (!(error instanceof BrokerAway)) log.warn(`the queue cannot be looked at: ${reasonOf(error)}`);
     }
     const nowMs = clockMs();
@@ -97,14 +100,16 @@ async function tell(
     const news = { ...about, counts: { ...counts } };
     const why = await notify(target, news, new AbortController().signal, {
       env,
-      started: (child) => noteOwn(child, ownChildren),
+      started: (child) => noteOwnChild(child, ownChildren),
     });
     if (why !== undefined) log.warn(`--notify of ${name} did not work: ${why}`);
   }
   await told();
 }
 
-/** Asks the store about each empty submission, one at a time, and not again at once. */
+/**
+ * Asks the store about each empty submission, one at a time, with a pause between two checks of the same submission.
+ */
 class OverChecks {
   readonly #broker: Pick<SharedBroker, 'add' | 'put' | 'tell'>;
   readonly #log: Log;
@@ -118,16 +123,16 @@ class OverChecks {
     this.#signal = signal;
   }
 
-  /** These are all that are empty now. */
+  /** `empty`: all submissions that are empty now. */
   check(empty: readonly Submission[]): void {
     const names = new Set(empty.map(({ name }) => name));
-    // What was not empty in between has done something.
+    // Jobs of a submission that left the list may have run, so its next check is due at once.
     for (const name of this.#againMs.keys()) if (!names.has(name)) this.#againMs.delete(name);
     const due = empty.find(({ name }) => clockMs() >= (this.#againMs.get(name) ?? 0));
     if (due !== undefined && this.#underWay === undefined) this.#ask(due);
   }
 
-  /** Of one of these it is not known yet whether it is over: if all workers ended now, nobody would ever say so. */
+  /** For one of these it is not known yet whether it is over. If all workers ended now, nobody would ever report it. */
   owes(empty: readonly Submission[]): boolean {
     return this.#underWay !== undefined || empty.some(({ name }) => !this.#againMs.has(name));
   }
@@ -151,8 +156,8 @@ class OverChecks {
 }
 
 /**
- * Nothing of this submission waits, runs or has failed: is it over? Only the store knows. What is not done there, and gives
- * no sign of life, Redis has lost: it goes into the queue again.
+ * Called if no job of this submission waits, runs or has failed. Only the store knows whether the submission is over.
+ * If an index is not done there and has no heartbeat, Redis has lost its job, so it is queued again.
  */
 export async function closeIfOver(
   submission: Submission,
@@ -160,7 +165,7 @@ export async function closeIfOver(
   { log, signal }: { readonly log: Log; readonly signal: AbortSignal },
 ): Promise<void> {
   const { name, runId, jobsHoldTask, store, taskName, indices } = submission;
-  // Which of an index's records are of this run id, only the run itself looks at: the queue is believed.
+  // Only the run itself checks which records of an index belong to this run id. So the queue is trusted.
   if (runId === undefined) {
     const { left, alive } = await storedState({ settings: store, taskName, indices }, log, signal);
     const lost = left.filter((index) => !alive.has(index));

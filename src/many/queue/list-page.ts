@@ -1,5 +1,5 @@
-// The first page of `capture queue ui`: what `capture queue status` says, with the way to the jobs and to the report of each
-// submission.
+// The first page of `capture queue ui`: the same data as `capture queue status`, with links to the jobs and the report
+// of each submission.
 import { html } from 'hono/html';
 import { stateOfSubmission } from '../../model/many/choose.ts';
 import { hindranceTexts, type QueueView, rowTexts, workerText } from './look.ts';
@@ -9,7 +9,7 @@ type Html = ReturnType<typeof html>;
 
 export const RENEWED_EVERY_S = 10;
 
-/** Of the board, which names them as submissions are named; from the list, as the next one. */
+/** Path of bull-board's page for a submission, relative to the list. */
 export function jobsPath(name: string): string {
   return `board/queue/${name}`;
 }
@@ -97,7 +97,7 @@ function workersOf({ workers, running }: QueueView): Html {
     </ul>`;
 }
 
-/** The page changes nothing: it says which command does. */
+/** The page changes nothing, so it shows the command to run. */
 function failedOf({ all }: QueueView): Html {
   const failed = all.filter(
     (seen) => seen.counts.failed > 0 && stateOfSubmission(seen, all).kind !== 'cancelled',

@@ -1,6 +1,11 @@
-// The queue at one moment, for people: `capture queue status` and `capture queue ui` both show it.
+// A snapshot of the queue for people. `capture queue status` and `capture queue ui` both show it.
 import { numberText } from '../../array/columns.ts';
-import { byTurn, lackingEverywhere, type Seen, stateOfSubmission } from '../../model/many/choose.ts';
+import {
+  byTurn,
+  lackingEverywhere,
+  type SeenSubmission,
+  stateOfSubmission,
+} from '../../model/many/choose.ts';
 import { formatMs } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
 import type { FailedJob, RunningJob, Unable, WorkerInfo } from './broker.ts';
@@ -10,30 +15,30 @@ import { noSuch } from './submit.ts';
 
 export interface QueueView {
   readonly nowMs: number;
-  /** The first in turn first. */
-  readonly all: readonly Seen[];
-  /** Of these the one that was asked for, or all. */
-  readonly shown: readonly Seen[];
-  /** One was asked for. */
+  /** All submissions, in the order in which workers take them. */
+  readonly all: readonly SeenSubmission[];
+  /** The one submission that the user asked for, or all. */
+  readonly shown: readonly SeenSubmission[];
+  /** The user asked for one submission. */
   readonly isOne: boolean;
   readonly unreadable: readonly { readonly name: string; readonly why: string }[];
-  /** By name; undefined: the server does not tell. */
+  /** Sorted by name; undefined if the server does not list its clients. */
   readonly workers: readonly WorkerInfo[] | undefined;
-  /** Workers that are here and take nothing of a submission that waits. */
+  /** Running workers that take nothing of a waiting submission. */
   readonly unable: readonly (Unable & { readonly submission: string })[];
-  /** Of all submissions. */
+  /** Running jobs of all submissions. */
   readonly running: readonly RunningJob[];
-  /** Of the one that was asked for, the newest. */
+  /** Failed jobs of the shown submission, newest first. */
   readonly failed: readonly (FailedJob & { readonly submission: string })[];
 }
 
-/** What is asked of a queue to show it. */
+/** The methods of a queue that a snapshot needs. */
 export type Showable = Pick<BullMqQueue, 'place' | 'list' | 'running' | 'failed' | 'workers' | 'unable'>;
 
 const MOST_RUNNING = 1000;
 const MOST_FAILED = 20;
 
-/** Throws status 64 if `name` is not there. */
+/** Throws status 64 if the submission `name` does not exist. */
 export async function look(broker: Showable, name: string | undefined): Promise<QueueView> {
   const listed = await broker.list();
   const all = listed
@@ -71,7 +76,7 @@ export async function look(broker: Showable, name: string | undefined): Promise<
   };
 }
 
-/** What a row says of a submission, as text; empty: nothing is known, or there is nothing to say. */
+/** The texts of a submission's row; empty if a value is unknown or there is nothing to report. */
 export interface RowTexts {
   readonly name: string;
   readonly state: string;
@@ -84,7 +89,11 @@ export interface RowTexts {
   readonly needs: string;
 }
 
-export function rowTexts(seen: Seen, all: readonly Seen[], rate: RateOf | undefined): RowTexts {
+export function rowTexts(
+  seen: SeenSubmission,
+  all: readonly SeenSubmission[],
+  rate: RateOf | undefined,
+): RowTexts {
   const { submission, counts } = seen;
   const { waiting, running, failed } = counts;
   const { perMinute, leftMs } = paceOf(seen, rate);
@@ -102,29 +111,29 @@ export function rowTexts(seen: Seen, all: readonly Seen[], rate: RateOf | undefi
   };
 }
 
-/** How many are done in a minute, and how long the rest takes. */
+/** How many tasks are done per minute, and how long the rest takes. */
 export function paceOf(
-  { submission, counts: { waiting, running } }: Seen,
+  { submission, counts: { waiting, running } }: SeenSubmission,
   rate: RateOf | undefined,
 ): { readonly perMinute: number | undefined; readonly leftMs: number | undefined } {
-  // What was dropped has not ended.
+  // Cancelled jobs have not ended by themselves.
   if (submission.cancelledMs !== undefined) return { perMinute: undefined, leftMs: undefined };
   const left = waiting + running;
   return {
-    // When all have ended it would only fall.
+    // Once all have ended, the rate could only fall.
     perMinute: left > 0 ? rate?.perMinute() : undefined,
-    // Nobody knows when somebody begins.
+    // If nothing runs, the time of the next start is unknown.
     leftMs: running > 0 ? rate?.leftMs(left) : undefined,
   };
 }
 
-/** A job that is done is gone; one that was cancelled, too: then only the store knows. */
-export function doneOf({ submission, counts }: Seen): number | undefined {
+/** Jobs that are done are removed, and so are cancelled ones: then only the store knows. */
+export function doneOf({ submission, counts }: SeenSubmission): number | undefined {
   if (submission.cancelledMs !== undefined) return undefined;
   return Math.max(0, submission.size - counts.waiting - counts.running - counts.failed);
 }
 
-function stateText(seen: Seen, all: readonly Seen[]): string {
+function stateText(seen: SeenSubmission, all: readonly SeenSubmission[]): string {
   const state = stateOfSubmission(seen, all);
   switch (state.kind) {
     case 'after':
@@ -151,7 +160,7 @@ export function workerText({ name, capabilities }: WorkerInfo, running: readonly
   return `${name}: ${numberText(runs)} running${has}`;
 }
 
-/** Why what waits cannot begin. */
+/** Why waiting tasks cannot start. */
 export function hindranceTexts(view: QueueView): readonly string[] {
   return [...lackingTexts(view), ...unableTexts(view)];
 }

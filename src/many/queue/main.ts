@@ -2,4 +2,4 @@
 import { runProgram } from '../../cli/program.ts';
 import { QUEUE_COMMANDS } from './commands.ts';
 
-void runProgram(QUEUE_COMMANDS);
+export const main = (): Promise<never> => runProgram(QUEUE_COMMANDS);

@@ -1,5 +1,5 @@
-// Whoever can write to a queue runs commands on its workers. So a server of a network that lets in everybody is said to those
-// who use it: capture submit and capture worker.
+// Whoever can write to a queue runs commands on its workers. So capture submit and capture worker warn about a server
+// that lets everybody on its network in.
 import { Redis } from 'ioredis';
 import type { Log } from '../../log/log.ts';
 import { showQueue } from '../../model/many/queue-url.ts';
@@ -7,11 +7,11 @@ import { addressOf, type Connection, passwordOf } from './connect.ts';
 
 const ANSWER_MS = 5000;
 
-/** One warning if others than the users of this machine reach the server, and it asks them for no password. */
+/** Logs one warning if other machines can reach the server, and it requires no password. */
 export async function warnIfOpenToAll(connection: Connection, log: Pick<Log, 'warn'>): Promise<void> {
   const { place } = connection;
   if (place.at.kind === 'socket' || isLoopback(connection)) return;
-  // One that was given says nothing: the default user may need none (redis.io, "ACL").
+  // A given password proves nothing: the default user may need none (redis.io, "ACL").
   if (passwordOf(place) !== undefined && !(await letsInWithout(connection))) return;
   log.warn(
     `the queue ${showQueue(place)} asks for no password: whoever reaches it runs commands on each worker`,
@@ -21,13 +21,13 @@ export async function warnIfOpenToAll(connection: Connection, log: Pick<Log, 'wa
   );
 }
 
-/** By the address that the name has led to. */
+/** Checks the address that the name resolved to. */
 function isLoopback({ redis }: Connection): boolean {
   const { remoteAddress = '' } = redis.stream;
   return /^(::ffff:)?127\.|^::1$/i.test(remoteAddress);
 }
 
-/** False also if that cannot be found out. */
+/** Returns false also if that cannot be found out. */
 async function letsInWithout({ place }: Connection): Promise<boolean> {
   const stranger = new Redis({
     ...addressOf(place),

@@ -1,5 +1,5 @@
-// The options of `capture submit`, `capture worker` and `capture queue`. What a task needs is said when it is submitted; what
-// a machine gives, by its worker.
+// The options of `capture submit`, `capture worker` and `capture queue`. capture submit says what a task needs; capture
+// worker says what a machine offers.
 import { ARRAY, OF_RUN } from '../options.ts';
 import { group, type Option } from '../../cli/options/spec.ts';
 import { choice, count, durationMs, type Reader, shellCommand } from '../../cli/options/readers.ts';
@@ -78,9 +78,9 @@ export const SUBMIT = group('The submission:', {
   isDryRun: { ...ARRAY.dryRun, help: 'print what would be submitted; change nothing' },
 });
 
-/** What is said of a machine, or of one run alone, is no word of a submission. */
+/** Options that describe a machine or a single run. They cannot belong to a submission. */
 const OF_WORKERS: ReadonlySet<string> = new Set(['notice', 'notice-on', 'log-file', 'notify', 'dry-run']);
-/** Options of a run that a submission may carry. */
+/** Options of a run that a submission may contain. */
 export const OF_TASKS: readonly Option[] = OF_RUN.filter(({ name }) => !OF_WORKERS.has(name));
 
 export const WORKER = group('The worker:', {
@@ -146,7 +146,7 @@ export const QUEUE_UI = group('Options:', {
   port: { flags: '--port <n>', help: 'on 127.0.0.1; 0: any', read: count(0, 65_535), default: '0' },
 });
 
-/** Of lists with commas that may also be repeated. */
+/** Merges comma-separated lists that may also be repeated. */
 export function allOf(lists: readonly (readonly string[])[]): readonly string[] {
   return [...new Set(lists.flat())];
 }

@@ -1,4 +1,4 @@
-// `capture worker pause` and `resume`: a person at the machine has it for a while.
+// `capture worker pause` and `resume`: a person at the machine gets it back for a while.
 import type { Command } from '../../cli/command.ts';
 import type { ValuesOf } from '../../cli/options/values.ts';
 import { CaptureError } from '../../model/errors.ts';

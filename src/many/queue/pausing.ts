@@ -1,5 +1,5 @@
-// A person needs the machine: what runs is frozen, or checkpoints and goes back to the queue, until they say otherwise or
-// the time is over. Of several reasons to pause each must end.
+// A person needs the machine. Running tasks are frozen, or checkpoint and go back to the queue, until the person
+// resumes the worker or the time is over. If there are several reasons to pause, the pause lasts until all have ended.
 import { startTimer, type LongTimer } from '../../native/clock.ts';
 import type { Worker } from '../work.ts';
 
@@ -48,7 +48,7 @@ export class Pausing {
     this.#runner.thaw();
   }
 
-  /** From now on nothing is started, or it may be again. */
+  /** If `isHeld`, nothing starts from now on; otherwise tasks may start again. */
   #hold(isHeld: boolean): void {
     this.#runner.pause(isHeld);
     this.#prepared.hold(isHeld);

@@ -1,17 +1,17 @@
-// How fast a submission goes, and how long it will take: by what was seen of it since this command looks, and before that
-// since its jobs were put into the queue. Memory only; times are arguments.
+// How fast a submission progresses, and how long the rest takes. The rate uses the looks of this command; before the
+// second look it uses the time since the jobs were queued. Memory only; times are arguments.
 
-import type { Seen } from '../../model/many/choose.ts';
+import type { SeenSubmission } from '../../model/many/choose.ts';
 
-/** Looks that are older say less: machines come and go. */
+/** Older looks say less, because workers come and go. */
 const WINDOW_MS = 10 * 60_000;
-/** Of a shorter time a single task that ends says too much. */
+/** Over a shorter time, the end of a single task would distort the rate. */
 const LEAST_MS = 60_000;
 const A_MINUTE_MS = 60_000;
 
 interface Look {
   readonly atMs: number;
-  /** That wait, run or have failed. */
+  /** Tasks that wait, run or have failed. */
   readonly left: number;
 }
 
@@ -27,7 +27,7 @@ export class RateOf {
     this.#looks = [...this.#looks.filter((look) => look.atMs > atMs - WINDOW_MS), { atMs, left }];
   }
 
-  /** Undefined as long as nothing has ended. */
+  /** Undefined until a task has ended. */
   perMinute(): number | undefined {
     const [oldest, last] = [this.#looks[0], this.#looks.at(-1)];
     if (oldest === undefined || last === undefined) return undefined;
@@ -43,8 +43,8 @@ export class RateOf {
   }
 }
 
-/** What was seen of each submission goes into its rate. */
-export function addLook(rates: Map<string, RateOf>, nowMs: number, all: readonly Seen[]): void {
+/** Adds a look at each submission to its rate. */
+export function addLook(rates: Map<string, RateOf>, nowMs: number, all: readonly SeenSubmission[]): void {
   for (const { submission, counts } of all) {
     const { name, submittedMs, size, filled = { atMs: submittedMs, count: size } } = submission;
     const rate = rates.get(name) ?? new RateOf(filled.atMs, filled.count);

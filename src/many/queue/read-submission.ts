@@ -1,5 +1,6 @@
-// A submission as it stands in Redis, before anything believes it. Whoever writes there may have written anything: what
-// becomes an option, a store or a part of a key is one that capture submit could have written, or nothing is done with it.
+// Validates a submission that was read from Redis, where any client may have written anything. Options, stores and
+// parts of keys are accepted only if capture submit could have written them; otherwise the whole submission is
+// rejected.
 import { isMistake } from '../../model/errors.ts';
 import { isTaskName } from '../../model/format/task-name.ts';
 import { type Parsed, parseSubmission, type Submission } from '../../model/many/submission.ts';
@@ -19,7 +20,7 @@ export function readSubmission(data: unknown): Parsed<Submission> {
   return why === undefined ? found : { why };
 }
 
-/** The URL must be whole: nobody's directory completes it. */
+/** The URL must be complete: no directory of ours completes it. */
 function whyNoStore(url: string): string | undefined {
   const read = parseStoreUrl(url, 'store.url', '/');
   if (isMistake(read)) return read.message;
@@ -39,7 +40,10 @@ const TAKES_VALUE: ReadonlyMap<string, boolean> = new Map(
   OF_TASKS.map(({ name, kind }) => [`--${name}`, kind !== 'flag']),
 );
 
-/** As capture submit writes them: `--name` or `--name=value`, so that no word can be taken for another one's value. */
+/**
+ * In the form that capture submit writes, `--name` or `--name=value`, so that no word can become another option's
+ * value.
+ */
 function isWordOfTask(word: string): boolean {
   const [, long = '', value] = /^(--[a-z-]+)(=.*)?$/s.exec(word) ?? [];
   return TAKES_VALUE.get(long) === (value !== undefined);

@@ -1,6 +1,6 @@
-// `capture worker`: takes tasks from a queue and runs as many as this machine carries, until a signal ends it, it is drained, or
-// it was idle for long enough. work.ts is what it shares with `capture array`; here is what a queue, and a person at the
-// machine, add.
+// `capture worker`: takes tasks from a queue and runs as many as this machine can carry, until a signal ends it, it is
+// drained, or it was idle for long enough. work.ts is the part in common with `capture array`. This file adds what a
+// queue and a person at the machine need.
 import { setMaxListeners } from 'node:events';
 import os from 'node:os';
 import { failed } from '../../cli/program.ts';
@@ -29,7 +29,7 @@ import { QUEUE, WORKER } from './options.ts';
 import { Pausing } from './pausing.ts';
 import { watchUse } from './when-idle.ts';
 
-/** What the command line says. */
+/** The parsed command line. */
 export interface WorkerRequest extends MachineUse {
   readonly queue: QueuePlace;
   readonly capabilities: readonly string[];
@@ -40,14 +40,14 @@ export interface WorkerRequest extends MachineUse {
   readonly onEnd: string | undefined;
 }
 
-/** Resolves to the exit status. What went wrong is said. */
+/** Resolves to the exit status. Errors are logged. */
 export async function runWorker(request: WorkerRequest, tools: RunnerTools): Promise<ExitStatus> {
   const stops = openStopEscalation({
     ignored: readInherited(tools.env).ignoredSignals,
     notices: request.notices.signals,
   });
   const status = await onQueue(request, tools, stops).catch((error: unknown) =>
-    // Whatever failed because of it.
+    // Errors after a stop are its consequence.
     stops.stopping.aborted ? (stops.last()?.status ?? EXIT.preempted) : failed(error, tools.log),
   );
   stops.close();
@@ -61,7 +61,7 @@ async function onQueue(
   stops: StopEscalation,
 ): Promise<ExitStatus> {
   const { queue, capabilities, lockMs, notices } = request;
-  // Once the view is open, what is said of the connection stands above it.
+  // While the view is open, it prints the connection's messages above the drawn lines.
   let log = tools.log;
   const info: Log['info'] = (...said) => log.info(...said);
   const warn: Log['warn'] = (...said) => log.warn(...said);
@@ -103,16 +103,16 @@ interface QueueWork {
   readonly request: WorkerRequest;
   readonly broker: SharedBroker;
   readonly machine: ThisMachine;
-  /** Ours. */
+  /** The worker's own environment. */
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** Runs the worker, and beside it what only one of a queue has: housekeeping, and pauses. */
+/** Runs the worker together with what only a worker of a queue has: housekeeping and pauses. */
 async function runBeside(worker: Worker, { request, broker, machine, env }: QueueWork): Promise<void> {
   const { log, runner, prepared, ownChildren } = worker;
   const pausing = new Pausing(worker);
   const stop = new AbortController();
-  // Each request of a survey listens.
+  // Each request of a survey adds a listener.
   setMaxListeners(0, stop.signal);
   const control = await openControl(pausing, { env, log });
   const clean = { env: withoutOptions(env), ownChildren };
@@ -140,7 +140,7 @@ async function runBeside(worker: Worker, { request, broker, machine, env }: Queu
   }
 }
 
-/** Throws if a placeholder has no value: then the job is none of this submission. */
+/** Throws if a placeholder has no value, because then the job does not belong to this submission. */
 export const commandOf: CommandOf = ({ index, command: line, values = {} }, { command }, dir) => {
   if (line !== undefined) return { argv: [...SHELL, line], env: values };
   if (command === undefined) throw new Error('its job has no command');
@@ -150,8 +150,8 @@ export const commandOf: CommandOf = ({ index, command: line, values = {} }, { co
 };
 
 /**
- * The environment of all that a worker starts. What was said for the worker is not for them, nor is the password of the
- * queue: the tasks run as our user, and the kernel lets them read the environment of any process that is not hidden.
+ * The environment of all child processes. It contains neither the worker's own options nor the queue's password: tasks
+ * run as our user, and the kernel lets them read the environment of any process that is not hidden.
  */
 function withoutOptions(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const options = [...RUN_OPTIONS, ...Object.values({ ...QUEUE, ...WORKER })];

@@ -1,12 +1,12 @@
-// `capture queue status`: what waits, runs and has failed, who works, and what nobody can do. As a table, as JSON, or again
-// and again.
+// `capture queue status`: what waits, runs and has failed, which workers there are, and what no worker can run. As a
+// table, as JSON, or refreshed continuously.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Column, fitted, numberText, tableLines } from '../../array/columns.ts';
 import type { Tools } from '../../cli/command.ts';
 import type { ValuesOf } from '../../cli/options/values.ts';
 import type { Output } from '../../cli/output.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
-import { type Seen, stateOfSubmission, type SubmissionState } from '../../model/many/choose.ts';
+import { type SeenSubmission, stateOfSubmission, type SubmissionState } from '../../model/many/choose.ts';
 import { showJson, showPath } from '../../model/path.ts';
 import { formatAge, plural } from '../../model/units.ts';
 import type { RunningJob } from './broker.ts';
@@ -37,7 +37,7 @@ interface StatusRequest extends ValuesOf<typeof QUEUE_STATUS> {
   readonly name: string | undefined;
 }
 
-/** To the top left, and from there nothing (ECMA-48, CUP and ED). */
+/** Cursor to the top left, and erase from there (ECMA-48, CUP and ED). */
 const CLEAR = '\u001B[H\u001B[J';
 
 async function show(
@@ -51,7 +51,7 @@ async function show(
     addLook(rates, view.nowMs, view.shown);
     await out.write(isJson ? `${showJson(jsonOf(view, rates))}\n` : textOf(view, rates, { out, isWatched }));
     const states = view.shown.map((one) => stateOfSubmission(one, view.all));
-    // Of what cannot be read nobody knows whether it is done.
+    // A submission that cannot be read may or may not be done.
     const isKnown = view.isOne || view.unreadable.length === 0;
     const status = isKnown && states.every(({ kind }) => kind === 'over') ? EXIT.ok : SOME_LEFT;
     if (!isWatched || states.every(isEnded)) return status;
@@ -88,12 +88,12 @@ const COLUMNS: readonly Column[] = [
   { title: 'NEEDS', align: 'left' },
 ];
 
-interface How {
+interface OutputForm {
   readonly rates: ReadonlyMap<string, RateOf>;
   readonly width: number;
 }
 
-export function linesOf(view: QueueView, { rates, width }: How): readonly string[] {
+export function linesOf(view: QueueView, { rates, width }: OutputForm): readonly string[] {
   const { all, shown, unreadable, isOne } = view;
   const rows = shown.map((one) => rowOf(one, all, rates.get(one.submission.name)));
   const isEmpty = rows.length === 0 && unreadable.length === 0;
@@ -107,12 +107,16 @@ export function linesOf(view: QueueView, { rates, width }: How): readonly string
   ];
 }
 
-/** The last column stands there only if somebody needs something. */
+/** The last column is shown only if a row needs it. */
 function needed(rows: readonly (readonly string[])[]): readonly Column[] {
   return rows.some((cells) => cells.at(-1) !== '') ? COLUMNS : COLUMNS.slice(0, -1);
 }
 
-function rowOf(seen: Seen, all: readonly Seen[], rate: RateOf | undefined): readonly string[] {
+function rowOf(
+  seen: SeenSubmission,
+  all: readonly SeenSubmission[],
+  rate: RateOf | undefined,
+): readonly string[] {
   const { name, state, waiting, running, failed, done, perMinute, left, needs } = rowTexts(seen, all, rate);
   return [name, state, waiting, running, failed, done, perMinute, left, needs];
 }
@@ -126,7 +130,7 @@ function workerLines({ workers, running }: QueueView): readonly string[] {
   ];
 }
 
-/** Of one submission: what runs where, and why tasks have failed. */
+/** Lines on one submission: what runs where, and why tasks have failed. */
 function detailLines(view: QueueView): readonly string[] {
   const { failed, nowMs, shown } = view;
   const runs = ofShown(view);

@@ -1,5 +1,5 @@
-// `capture submit`: puts an array into the queue. What the store has as done is left out; jobs come before the submission
-// itself, so that nobody takes one of a submission that is only half there.
+// `capture submit`: puts an array into the queue. Indices that are done in the store are left out. Jobs are added
+// before the submission itself, so that no worker takes jobs of an incomplete submission.
 import { numberText } from '../../array/columns.ts';
 import type { Command, Line, Tools } from '../../cli/command.ts';
 import type { GivenCommand, Tasks } from '../../cli/job/tasks.ts';
@@ -8,7 +8,7 @@ import type { Output } from '../../cli/output.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import type { Settings } from '../../model/format/settings.ts';
-import { arrayOf, indicesOf } from '../../model/index-set.ts';
+import { indexArray, indicesOf } from '../../model/index-set.ts';
 import { showCommand } from '../../model/many/placeholders.ts';
 import { type QueuePlace, showQueue } from '../../model/many/queue-url.ts';
 import { QUEUE_FORMAT, type QueuedTask, type Submission } from '../../model/many/submission.ts';
@@ -26,7 +26,7 @@ import { readQueue, withQueue } from './command.ts';
 import { allOf, OF_TASKS, QUEUE, SUBMIT } from './options.ts';
 import { warnIfOpenToAll } from './open-to-all.ts';
 
-/** They are passed on as what they mean here. */
+/** Options whose values are made absolute here, because they depend on the current directory and environment. */
 const ABSOLUTE: ReadonlySet<string> = new Set(['to', 'from', 'namespace', 'task-name']);
 
 export const submitCommand: Command<SubmitRequest> = {
@@ -84,7 +84,7 @@ function readSubmit(line: Line): SubmitRequest | undefined {
 }
 
 interface SubmitOptions extends ValuesOf<typeof SUBMIT> {
-  /** Of each run. */
+  /** The settings of each run. */
   readonly settings: Settings;
 }
 
@@ -110,7 +110,7 @@ function named(
     halt: options.halt,
   };
   return {
-    ...submissionOf(array, arrayOf(tasks.indices).length),
+    ...submissionOf(array, indexArray(tasks.indices).length),
     name: options.name ?? freshName(taskName),
     ...(command === undefined ? {} : { command: plainCommand(command) }),
     jobsHoldTask: options.tasks !== undefined,
@@ -122,14 +122,14 @@ function named(
   };
 }
 
-/** Where it stood in a job file nobody asks any more. */
+/** The command without its place in the job file, which only messages use. */
 function plainCommand(command: GivenCommand): NonNullable<Submission['command']> {
   return command.kind === 'shell'
     ? { kind: 'shell', text: command.text }
     : { kind: 'argv', argv: [...command.argv] };
 }
 
-/** Two people who submit at the same moment have two names. */
+/** Random, so that two users who submit at the same moment get different names. */
 function freshName(taskName: string): string {
   const plain = taskName.replaceAll(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '');
   const random = Math.floor(Math.random() * 36 ** 2)
@@ -146,29 +146,29 @@ async function submit(request: SubmitRequest, tools: Tools): Promise<ExitStatus>
     const { submission, tasks, isAgain } = request;
     const listed = await broker.list();
     const before = refuseWrong(listed, request, broker);
-    // Under a run id only each run itself finds out.
+    // With a run id, only each run itself finds out what is done.
     const { store: settings, taskName } = submission;
     const place = { settings, taskName, indices: tasks.indices };
-    // Those at work have a job, too: if their worker is gone, another one goes on.
+    // Running indices get a job, too: if their worker is gone, another one continues.
     const { left, done } =
       submission.runId === undefined
         ? await storedState(place, log, signal)
-        : { left: arrayOf(tasks.indices), done: 0 };
+        : { left: indexArray(tasks.indices), done: 0 };
     const count = left.length;
     if (count === 0) {
-      // Others may be submitted to begin after it.
+      // Other submissions may wait for this one (--after).
       await broker.put({ ...submission, overMs: clockMs() });
       log.info(
         `${plural(submission.size, 'task')} of ${submission.taskName} -> ${submission.store.url}: all are done`,
       );
       return EXIT.ok;
     }
-    // Of an interrupted submission jobs may be left that nobody sees.
+    // An interrupted submission may have left jobs that nobody sees.
     if (before === undefined) await broker.remove(submission.name);
     try {
       await broker.add(submission, queuedTasks(tasks, submission, left), signal);
     } catch (error) {
-      // Nobody would ever take what was added so far.
+      // No worker would ever take the jobs that were added so far.
       if (before === undefined) await broker.remove(submission.name).catch(() => undefined);
       throw error;
     }
@@ -185,7 +185,7 @@ async function submit(request: SubmitRequest, tools: Tools): Promise<ExitStatus>
   });
 }
 
-/** That is no mistake: such a worker may be started any time. */
+/** Only a message, no error: such a worker may start at any time. */
 async function sayIfNobodyCan(
   { name, capabilities }: Submission,
   broker: BullMqQueue,
@@ -216,7 +216,7 @@ function* queuedTasks(
   }
 }
 
-/** Resolves to the submission of this name that is there. Throws status 64 if this one must not be added. */
+/** Resolves to the existing submission with this name. Throws status 64 if the new one must not be added. */
 function refuseWrong(
   listed: readonly Listed[],
   { submission, isAgain }: SubmitRequest,

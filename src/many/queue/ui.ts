@@ -1,5 +1,5 @@
-// `capture queue ui`: bull-board in a browser of this machine, behind an address that only who has the token can use, and the
-// report of each array beside it.
+// `capture queue ui`: bull-board in a browser of this machine, at an address that contains a token, with the report of
+// each array.
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { openHeard } from '../../array/stored-array.ts';
@@ -13,7 +13,7 @@ import { onQueue, type OpenQueue } from './command.ts';
 import { QUEUE_UI } from './options.ts';
 import type { Submission } from '../../model/many/submission.ts';
 
-/** Copied there by build.mjs. */
+/** The build copies the files there (build.mjs). */
 const BOARD_FILES = fileURLToPath(new URL('./board', import.meta.url));
 
 export const uiCommand = onQueue({
@@ -33,10 +33,10 @@ export const uiCommand = onQueue({
   act: serve,
 });
 
-/** Until a signal ends it: that is how it ends well. */
+/** Serves until a signal ends it, which is the normal end. */
 async function serve({ broker, connection }: OpenQueue, port: number, tools: Tools): Promise<ExitStatus> {
   const { log, out, signal } = tools;
-  // Loaded only here: a browser's files, and what serves them.
+  // Loaded only here, because it brings a web server and a browser's files.
   const { openBoardServer } = await import('./board-server.ts');
   const server = await openBoardServer({
     connection,
@@ -62,7 +62,7 @@ async function serve({ broker, connection }: OpenQueue, port: number, tools: Too
   }
 }
 
-/** The page of `capture report`, made anew, in this process: what stands in the queue is never a command line. */
+/** Renders the page of `capture report` in this process. Values from the queue never become a command line. */
 async function reportOf(
   { store: settings, taskName }: Submission,
   { log, signal }: Pick<Tools, 'log' | 'signal'>,

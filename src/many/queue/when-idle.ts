@@ -1,12 +1,12 @@
-// --when-idle: as long as somebody uses this machine, its tasks are with other workers. Looked at every few seconds: what
-// logind says of its sessions, and when somebody last typed at a terminal, as w(1) shows it.
+// --when-idle: while somebody uses this machine, its tasks go to other workers. Every few seconds it checks logind's
+// sessions, and when somebody last typed at a terminal, as w(1) shows it.
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { noteOwn } from '../../launch/own-children.ts';
+import { noteOwnChild } from '../../launch/own-children.ts';
 import type { Log } from '../../log/log.ts';
 import { formatMs } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
@@ -16,22 +16,22 @@ interface UseWatch {
   readonly log: Pick<Log, 'info'>;
   /** The load average of one minute. */
   readonly loadOf: () => number;
-  /** None of our tasks runs: then the load is of others. */
+  /** None of our tasks runs, so the load comes from others. */
   readonly isIdle: () => boolean;
-  /** Of the program that is asked. */
+  /** The environment of loginctl. */
   readonly env: NodeJS.ProcessEnv;
-  /** Running children that we started ourselves; kept up to date here. */
+  /** Running children that we started ourselves; this module keeps the set up to date. */
   readonly ownChildren: Set<number>;
 }
 
 const TERMINALS = '/dev/pts';
-/** loginctl asks D-Bus, which may hang with its service. */
+/** loginctl calls D-Bus, which may hang together with its service. */
 const ANSWER_MS = 5000;
 const LOOK_EVERY_MS = 5000;
-/** Somebody computes here, with nobody at the keyboard. */
+/** Above this load per core somebody computes here, even if nobody is at the keyboard. */
 const BUSY_SHARE = 0.5;
 
-/** Until `signal` aborts. `afterMs`: of --when-idle. */
+/** Runs until `signal` aborts. `afterMs` is the value of --when-idle. */
 export async function watchUse(
   afterMs: number,
   pausing: Pick<Pausing, 'pause' | 'resume'>,
@@ -57,7 +57,7 @@ export async function watchUse(
   }
 }
 
-/** For how long nobody has used it, ms; Infinity if nobody is logged in. `nowMs` is the time of day. */
+/** How long the machine was unused, in ms; Infinity if nobody is logged in. `nowMs` is the time of day. */
 export async function unusedForMs(
   nowMs: number,
   env: NodeJS.ProcessEnv,
@@ -68,22 +68,22 @@ export async function unusedForMs(
 
 async function byLogind(nowMs: number, env: NodeJS.ProcessEnv, ownChildren: Set<number>): Promise<number> {
   try {
-    // Without a session it shows what holds for all of them (loginctl(1), show-session).
+    // Without a session, loginctl shows the properties of the manager, for all sessions (loginctl(1), show-session).
     const asked = promisify(execFile)(
       'loginctl',
       ['show-session', '--property=IdleHint', '--property=IdleSinceHint', '--property=NCurrentSessions'],
       { timeout: ANSWER_MS, env },
     );
-    noteOwn(asked.child, ownChildren);
+    noteOwnChild(asked.child, ownChildren);
     const { stdout } = await asked;
     return idleByLogind(stdout, nowMs);
   } catch {
-    // No systemd, as in a container: then the terminals tell.
+    // No systemd, as in a container: the terminals decide.
     return Infinity;
   }
 }
 
-/** From `IdleHint=yes`, `IdleSinceHint=<µs since 1970>`. */
+/** Parses `IdleHint=yes` and `IdleSinceHint=<µs since 1970>`. */
 export function idleByLogind(text: string, nowMs: number): number {
   const fields = new Map(text.split('\n').map((line) => line.split('=', 2) as [string, string]));
   if (fields.get('NCurrentSessions') === '0') return Infinity;
@@ -91,11 +91,11 @@ export function idleByLogind(text: string, nowMs: number): number {
   if (hint === undefined) return Infinity;
   if (hint !== 'yes') return 0;
   const sinceMs = Number(fields.get('IdleSinceHint') ?? 0) / 1000;
-  // Since it started: nobody was there.
+  // 0 means idle since boot: nobody was there.
   return sinceMs === 0 ? Infinity : Math.max(0, nowMs - sinceMs);
 }
 
-/** Reading what is typed sets a terminal's access time (w(1), "IDLE"). */
+/** Reading typed input sets a terminal's access time (w(1), "IDLE"). */
 function byTerminals(nowMs: number): number {
   try {
     const typedMs = fs

@@ -43,7 +43,7 @@ function readWorker(line: Line): WorkerRequest | undefined {
   const { values, given, cwd, outside } = line;
   const queue = readQueue(line);
   const { capabilities, ...options } = values.all(WORKER);
-  // Read as a run reads them: of its other settings none is used.
+  // Parsed with a run's own parser; its other settings are ignored.
   const words = ['--to=/tmp', ...NOTICE_OPTIONS.flatMap((option) => everyWordOf(given, option))];
   const some = { indices: { ranges: [] }, argv: ['true'] };
   const run = settingsOfRun(words, some, { env: {}, cwd, outside });

@@ -1,41 +1,41 @@
-// Companions: append-only files that the task keeps open, stored as segments that a restore joins. Pure: says which
-// stored segments still stand and what must be read anew. Never lets the list of segments grow without bound, nor
-// sends the same bytes more than a few times to prevent that.
+// Companions: append-only files that the task keeps open. They are stored as segments, which a restore joins. Pure:
+// says which stored segments are still valid and what to read. The list of segments is bounded, and the same bytes are
+// sent at most a few times to keep it so.
 import type { Fingerprint } from '../file/file-state.ts';
 import type { Companion, Segment } from '../format/records.ts';
 
-/** For the file to count as appended to, so many bytes before the end of the stored part must be unchanged. */
+/** A file counts as appended to if this many bytes before the end of the stored part are unchanged. */
 export const TAIL_BYTES = 64 * 2 ** 10;
-/** Segments of one companion: every record lists them all. */
+/** Most segments of one companion: every record lists them all. */
 export const MOST_SEGMENTS = 100;
 
-/** The bytes `first` to `first + size` of a file, by their md5. */
-export interface Piece {
+/** The bytes `first` to `first + size` of a file, and their md5. */
+export interface FilePiece {
   readonly first: number;
   readonly size: number;
   readonly md5: string;
 }
 
-/** What is stored of a companion, and the state of the file that it was read from. */
-export interface Captured {
+/** What is stored of a companion, and the state of the file at that reading. */
+export interface CapturedCompanion {
   readonly companion: Companion;
-  /** Undefined for a companion of an earlier attempt: nobody knows which local file holds it. */
-  readonly source: { readonly fingerprint: Fingerprint; readonly tail: Piece | undefined } | undefined;
+  /** Undefined for a companion of an earlier attempt: nobody knows which local file it is. */
+  readonly source: { readonly fingerprint: Fingerprint; readonly tail: FilePiece | undefined } | undefined;
 }
 
-/** What must be read. */
+/** What to read of a companion. */
 export interface SegmentPlan {
-  /** Stored segments, in order, that stay if the file still holds their bytes. */
+  /** Stored segments, in order, that remain if the file still holds their bytes. */
   readonly known: readonly Segment[];
-  /** If these bytes are unchanged, the known segments count as unchanged; undefined: each is checked. */
-  readonly tail: Piece | undefined;
+  /** If these bytes are unchanged, all known segments count as unchanged. Undefined: check each segment. */
+  readonly tail: FilePiece | undefined;
   /** One past the last byte to read. */
   readonly end: number;
 }
 
-/** Undefined if nothing has changed since. */
+/** Undefined if the file has not changed since the last capture. */
 export function planSegments(
-  captured: Captured | undefined,
+  captured: CapturedCompanion | undefined,
   now: Fingerprint,
   most = MOST_SEGMENTS,
 ): SegmentPlan | undefined {
@@ -54,9 +54,9 @@ export function planSegments(
 }
 
 /**
- * The segments that stay beside a new one up to `end`. If they become too many, only those at the front stay that are
- * each larger than everything after them; the rest is sent again as one. So sizes at least halve from one to the
- * next, and no byte is sent more often than the size of the whole has binary digits.
+ * The stored segments to keep beside a new one that ends at `end`. If there are too many, keep only the leading ones
+ * that are each larger than everything after them, and send the rest again as one. So each segment is at most half as
+ * large as the one before, and a byte is sent at most as often as the total size has binary digits.
  */
 function stayingSegments(segments: readonly Segment[], end: number, most: number): readonly Segment[] {
   if (segments.length < most) return segments;
@@ -64,8 +64,8 @@ function stayingSegments(segments: readonly Segment[], end: number, most: number
   return segments.slice(0, firstSmall === -1 ? segments.length : firstSmall);
 }
 
-/** True if every companion of `before` continues in `now`: none was cut, made anew or removed. */
-export function goOn(before: readonly Companion[], now: readonly Companion[]): boolean {
+/** True if every companion of `before` continues in `now`: none was truncated, replaced or removed. */
+export function companionsContinue(before: readonly Companion[], now: readonly Companion[]): boolean {
   const byPath = new Map(now.map((companion) => [companion.path, companion]));
   return before.every(({ path, segments }) => {
     const next = byPath.get(path)?.segments ?? [];
@@ -73,7 +73,7 @@ export function goOn(before: readonly Companion[], now: readonly Companion[]): b
   });
 }
 
-/** True if both name the same objects: nothing has been stored in between. */
+/** True if both name the same objects: nothing was stored in between. */
 export function sameCompanions(a: readonly Companion[], b: readonly Companion[]): boolean {
   return keysOf(a) === keysOf(b);
 }

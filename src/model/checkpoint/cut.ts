@@ -1,6 +1,6 @@
-// When is a set of checkpoint files cut, and what is the cut worth? Pure: it is told of closes and of the time. Never
-// calls a cut proven if it lies between two files of one round, or holds a directory that is still being written.
-// While the task writes, what was closed never waits for longer than the bound.
+// When to cut a set of checkpoint files, and what the cut is worth. Pure: closes and times are arguments. A cut is
+// never called proven if it lies between two files of one round, or holds a directory that is still being written.
+// While the task writes, no close waits for longer than the bound.
 import type { ClosedHow } from '../file/file-state.ts';
 import type { RelPath } from '../path.ts';
 import {
@@ -31,7 +31,7 @@ import {
 
 export interface CutRules {
   readonly settleMs: number;
-  /** `--checkpoint-last` was given: nothing else proves that a set is complete. */
+  /** `--checkpoint-last` was given: only its match proves that a set is complete. */
   readonly byLast: boolean;
   readonly rotationOf: Rotates;
 }
@@ -39,47 +39,47 @@ export interface CutRules {
 export interface CutState {
   readonly rules: CutRules;
   readonly rounds: Rounds;
-  /** Used instead of rounds if all checkpoints are in directories that rotate. */
+  /** Used instead of rounds if all checkpoints are in rotating directories. */
   readonly units: OpenUnits | undefined;
-  /** Set if exactly one file is declared, or was restored: then each of its closes is a whole set. */
+  /** Set if exactly one file is declared or was restored: then each of its closes is a whole set. */
   readonly single: RelPath | undefined;
   readonly lastCloseMs: number;
   /** True if the newest close was of a file that matches `--checkpoint-last`. */
   readonly lastMatched: boolean;
-  /** The directory of that file, if directories rotate. */
+  /** The directory of the newest file that matches `--checkpoint-last`, if directories rotate. */
   readonly lastDirectory: string | undefined;
-  /** A file that was closed after that file: in its own directory, or before a cut could be taken. */
+  /** A file that was closed after that one: in the same directory, or before a cut could be taken. */
   readonly afterLast: RelPath | undefined;
-  /** The program itself has said that everything that it has closed is whole, and has closed nothing since. */
+  /** The program has said that everything it closed is whole, and it has closed nothing since. */
   readonly said: boolean;
-  /** The time of the oldest close that no cut covers; undefined: all are covered. */
+  /** Time of the oldest close that no cut covers; undefined: cuts cover all closes. */
   readonly staleSinceMs: number | undefined;
-  /** When a proven set was cut last. */
+  /** Time of the newest proven cut. */
   readonly provenCutMs: number;
-  /** What the newest cut was worth. */
+  /** How the newest cut was proven. */
   readonly coveredBy: Proof | undefined;
 }
 
-export interface Known {
+export interface CutStart {
   /** Exactly named files, or those of the generation that was restored. */
   readonly members: readonly RelPath[];
-  /** There will be no other members. */
+  /** No other members can appear. */
   readonly complete: boolean;
-  /** All checkpoints are declared by one pattern whose star names a directory. */
+  /** All checkpoints are declared by one pattern whose last star names a directory. */
   readonly inUnits: boolean;
-  /** The task ran before we watched: nobody saw where its round began. */
-  readonly inMidst: boolean;
-  /** What an earlier sidecar of this attempt had learned for certain. */
+  /** The task ran before capture watched it, so its position in the round is unknown. */
+  readonly startsMidRound: boolean;
+  /** The order that an earlier sidecar of this attempt had learned for certain. */
   readonly order?: Order | undefined;
 }
 
-export function newCut(rules: CutRules, known: Known): CutState {
-  const { members, complete, inUnits, inMidst, order } = known;
+export function newCut(rules: CutRules, known: CutStart): CutState {
+  const { members, complete, inUnits, startsMidRound, order } = known;
   const units = newUnits(members.flatMap((path) => rules.rotationOf(path)?.unit ?? []));
   return {
     rules,
-    rounds: newRounds(members, kinOf(rules), { begun: inMidst, order }),
-    units: inUnits ? (inMidst ? unitsLost(units) : units) : undefined,
+    rounds: newRounds(members, kinOf(rules), { begun: startsMidRound, order }),
+    units: inUnits ? (startsMidRound ? unitsLost(units) : units) : undefined,
     single: complete && members.length === 1 ? members[0] : undefined,
     lastCloseMs: -Infinity,
     lastMatched: false,
@@ -97,7 +97,7 @@ export interface MemberClose {
   readonly how: ClosedHow;
   readonly atMs: number;
   readonly isLast: boolean;
-  /** Its number counts checkpoints: it is no part of one. */
+  /** The number in its name counts checkpoints, not parts of one checkpoint. */
   readonly rotates?: boolean;
 }
 
@@ -105,20 +105,20 @@ export function memberClosed(state: CutState, close: MemberClose): CutState {
   const { path, how, atMs, isLast, rotates = false } = close;
   const { rules, rounds, units, lastMatched } = state;
   const rotation = rules.rotationOf(path);
-  // A walk finds files in the order of the directory, not in that of their closes.
+  // A scan finds files in directory order, not in the order of their closes.
   const isFound = how === 'scan' || how === 'dir-rename';
-  // So it may be the last one of the round before; but a directory that holds its last file is whole.
+  // So the file may be the last one of the previous round. But a directory that holds its last file is whole.
   const provesNothing = how === 'scan' && units === undefined;
   const isDirectory = rotation?.kind === 'directory' && state.lastDirectory !== undefined;
   const isSameDirectory = isDirectory && rotation.unit === state.lastDirectory;
-  // The next directory has begun, and the cut leaves it out.
+  // The next directory has begun; the cut leaves it out.
   const isNext = isDirectory && !isSameDirectory && units !== undefined;
   const comesAfter = !isLast && !isFound && !isNext && (lastMatched || isSameDirectory);
   const sinceMs = atMs - state.lastCloseMs;
   const roundRules = { kinOf: kinOf(rules), settleMs: rules.settleMs };
   const next =
     units === undefined ? closedInRound(rounds, { path, how, sinceMs, rotates }, roundRules) : rounds;
-  // The task was suspended meanwhile, and has written nothing that the bound could count for.
+  // The task was suspended in between. The time in which it wrote nothing does not count for the bound.
   const isResumed =
     sinceMs >= BOUND_MS && hasStopped(rounds, sinceMs, rules.settleMs) && next.phase === 'known';
   return {
@@ -139,13 +139,13 @@ function unitsAfter(units: OpenUnits, unit: string, how: ClosedHow, isLast: bool
   return isLast ? unitEnded(next, unit) : next;
 }
 
-/** Nobody knows where in its round the task is. */
+/** The task's position in its round is unknown from here on. */
 export function roundLost(state: CutState): CutState {
   const { rounds, units } = state;
   return { ...state, rounds: orderLost(rounds), units: units && unitsLost(units) };
 }
 
-/** After a queue overflow the order of closes is unknown. */
+/** After an inotify queue overflow the order of closes is unknown. */
 export function closesLost(state: CutState, atMs: number): CutState {
   const { staleSinceMs } = state;
   return {
@@ -163,22 +163,22 @@ export function programSaid(state: CutState): CutState {
   return { ...state, said: staleSinceMs !== undefined, units: units && unitsSaid(units) };
 }
 
-/** How we know that a set is whole. `instant`: we do not, but all its files were closed at one instant. */
+/** How a set is proven whole. `instant`: it is not, but all its files were closed at one instant. */
 export type Proof = 'single' | 'round' | 'unit' | 'named' | 'said' | 'instant';
 
 export type Plan =
-  /** A cut of all members, except those in the directories of `without`: these are still being written. */
+  /** Cut all members, except those in the directories of `without`, which are still being written. */
   | { readonly kind: 'cut'; readonly proof: Proof; readonly without: ReadonlySet<string> }
-  /** A proven set needs more closes. At `untilMs` a cut of an instant is due; undefined: only after the next close. */
+  /** A proven set needs more closes. A cut of an instant is due at `untilMs`; undefined: only after the next close. */
   | { readonly kind: 'wait'; readonly untilMs: number | undefined }
-  /** Everything that was closed is covered. */
+  /** Cuts cover all closes. */
   | { readonly kind: 'covered' };
 
 export interface PlanAt {
   readonly nowMs: number;
-  /** How long sending a set takes, as measured. */
+  /** The measured time to send a set. */
   readonly sendMs: number;
-  /** A proven set was tried just now, and a member was being written. */
+  /** A proven set was tried just now, but a member was being written. */
   readonly tried: boolean;
 }
 
@@ -188,7 +188,7 @@ export function plan(state: CutState, { nowMs, sendMs, tried }: PlanAt): Plan {
   const proof = tried ? undefined : proofOf(state);
   if (proof !== undefined) return { kind: 'cut', proof, without: units?.open ?? new Set() };
   const instant: Plan = { kind: 'cut', proof: 'instant', without: new Set() };
-  // Committed by the bound, and not before the newest proven set is older than that.
+  // An instant set is committed within the bound, but not before the newest proven set is older than the bound.
   const leadMs = boundOf(sendMs) - sendMs;
   const dueMs = Math.max(staleSinceMs - EARLY_MS, provenCutMs) + leadMs;
   if (nowMs >= dueMs)
@@ -209,20 +209,20 @@ function proofOf(state: CutState): Proof | undefined {
   return said && !isMidRound(rounds) && !isPartial(rounds) ? 'said' : undefined;
 }
 
-/** When all files are probably of one round although nothing proves it; undefined: nobody can say when. */
+/** The time at which all files probably belong to one round, although nothing proves it; undefined if unknown. */
 function bestInstantMs({ rules, rounds, units, lastCloseMs }: CutState): number | undefined {
   if (rules.byLast || units !== undefined || !looksWhole(rounds)) return undefined;
   return rounds.isGrowing ? lastCloseMs + rules.settleMs : lastCloseMs;
 }
 
-/** True if what was closed has waited for longer than the bound, with some time for what is on its way. */
+/** True if a close has waited for longer than the bound, plus some time for pushes in progress. */
 export function isOverdue({ staleSinceMs }: CutState, nowMs: number, sendMs: number): boolean {
   return staleSinceMs !== undefined && nowMs > staleSinceMs + boundOf(sendMs) + LATE_MS;
 }
 
 /**
- * How we know that all members are whole as they are at the end of a task that failed or was stopped. A set of which
- * only some files were closed anew is `incomplete`: it is of two rounds, and the one before it is worth more.
+ * How the members are proven whole at the end of a task that failed or was stopped. A set in which only some files
+ * were closed again is `incomplete`: it mixes two rounds, and the previous set is worth more.
  */
 export function worthAtEnd(state: CutState, nowMs: number, sendMs: number): Proof | 'incomplete' {
   const { staleSinceMs, coveredBy, units, rounds, provenCutMs } = state;
@@ -233,7 +233,7 @@ export function worthAtEnd(state: CutState, nowMs: number, sendMs: number): Proo
   return !isMixed && nowMs >= provenCutMs + boundOf(sendMs) ? 'instant' : 'incomplete';
 }
 
-/** A cut was taken now, whether or not it will hold: what is closed from here on belongs to the next. */
+/** A cut is taken now, whether or not it will hold. Later closes belong to the next cut. */
 export function cutTaken(state: CutState, proof: Proof, nowMs: number): CutState {
   const { units, rounds } = state;
   const isOpen = units !== undefined && units.open.size > 0 && (proof === 'unit' || proof === 'named');
@@ -243,14 +243,14 @@ export function cutTaken(state: CutState, proof: Proof, nowMs: number): CutState
     units: units && { ...units, sealed: false },
     lastMatched: false,
     said: false,
-    // The cut does not hold the directory that has begun.
+    // The cut leaves out the directory that has begun.
     staleSinceMs: isOpen ? state.lastCloseMs : undefined,
     provenCutMs: proof === 'instant' ? state.provenCutMs : nowMs,
     coveredBy: proof,
   };
 }
 
-/** The cut that was taken of `before` did not hold: what it covered is not covered. */
+/** The cut taken from `before` did not hold: its closes are uncovered again. */
 export function cutGivenUp(state: CutState, before: CutState): CutState {
   const { staleSinceMs } = state;
   if (staleSinceMs === undefined) return { ...before, said: before.said || state.said };

@@ -1,4 +1,4 @@
-// What the user reads about a set of checkpoint files: what is in it, whether it is good, which one restore prefers.
+// The user's texts about a set of checkpoint files: what it contains, whether it is good, which one restore prefers.
 // Pure.
 import type { Generation } from '../format/records.ts';
 import { formatBytes, plural } from '../units.ts';
@@ -7,12 +7,12 @@ import { restoreOrder } from './restore-order.ts';
 
 type Files = Pick<Generation, 'members' | 'companions'>;
 
-/** Bytes of all its files, at their size in the work directory. */
+/** Total bytes of all its files, at their size in the work directory. */
 export function generationBytes({ members, companions }: Files): number {
   return [...members, ...companions].reduce((sum, { size }) => sum + size, 0);
 }
 
-/** `2 files, 1 companion, 1 open result, 18.0 MiB`: companions are what the user declared as such. */
+/** `2 files, 1 companion, 1 open result, 18.0 MiB`. Only files declared as companions are called so. */
 export function describeFiles(generation: Files): string {
   const { members, companions } = generation;
   const counts = [
@@ -27,8 +27,8 @@ export function describeFiles(generation: Files): string {
 }
 
 /**
- * `checkpoint 1-4 is safe (1 file, 1.2 MiB)`. A set that may be half-written, or of several moments, is never called
- * safe. `refused`: why the user's own check made it suspect.
+ * `checkpoint 1-4 is safe (1 file, 1.2 MiB)`. A set that may be half-written, or mixes several moments, is never
+ * called safe. `refused`: why the user's own check made it suspect.
  */
 export function committedLine(generation: Generation, refused?: string): string {
   return `checkpoint ${generationName(generation)} ${howStored(generation, refused)} (${describeFiles(generation)})`;
@@ -45,7 +45,7 @@ function howStored(
   return instant === true ? 'is stored as its files were at one instant' : 'is safe';
 }
 
-/** What is known of a set, for a table. */
+/** The state of a set, for a table. */
 export function setWords({ suspect, incomplete, unproven, instant }: Generation): string {
   if (suspect === true) return 'may be half-written';
   if (incomplete === true) return 'incomplete';
@@ -54,8 +54,8 @@ export function setWords({ suspect, incomplete, unproven, instant }: Generation)
 }
 
 /**
- * What the user has to know of a set that a restore takes although it is not known to be whole; undefined of any other.
- * What is `unproven` is told apart: there another one may be newer.
+ * The warning about a set that restore takes although it is not known to be whole; undefined for any other set. An
+ * `unproven` set has its own text elsewhere, because a newer one may exist.
  */
 export function doubtLine({ suspect, incomplete, ...generation }: Generation): string | undefined {
   const restored = `checkpoint ${generationName(generation)} is restored, as no better one is left, and`;
@@ -66,7 +66,7 @@ export function doubtLine({ suspect, incomplete, ...generation }: Generation): s
   return undefined;
 }
 
-/** Which of them a restore takes, now that some may be half-written. */
+/** Which set restore takes when some may be half-written. */
 export function preferenceLine(generations: readonly Generation[]): string {
   const [first] = restoreOrder(generations);
   return first === undefined || first.suspect === true

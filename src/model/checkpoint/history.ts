@@ -1,52 +1,52 @@
-// What earlier attempts have stored: the union of their last records. Pure: src/records reads them, this file says
-// what they mean together.
+// What earlier attempts have stored: the union of their last records. Pure: src/records reads them, this file
+// interprets them together.
 import type { CaptureRecord, Generation, StoredFile } from '../format/records.ts';
 import type { PathMap } from '../packed/packed-map.ts';
 
 export interface History {
   /** Newest stored result of each path, of the same run id. */
   readonly results: PathMap<StoredFile>;
-  /** The same of other run ids: never restored, but never replaced without a word either. */
+  /** The same for other run ids. Never restored, and never replaced without a message. */
   readonly foreignResults: PathMap<StoredFile>;
   /** How many checkpoint sets of other run ids are recorded. */
   readonly foreignCheckpoints: number;
-  /** By path the highest n of its `.~n~` objects. */
+  /** The highest n of the `.~n~` objects of each path. */
   readonly kept: ReadonlyMap<string, number>;
   /** Partial results of the same run id, ordered by attempt. */
   readonly partials: readonly StoredFile[];
   /** Newest first, of the same run id. */
   readonly generations: readonly Generation[];
-  /** {@link generationName} of those that a newest record of an attempt names, and that a later attempt has deleted. */
+  /** {@link generationName} of sets that the newest record of some attempt names, but a later attempt has deleted. */
   readonly dropped: readonly string[];
-  /** Of any run id, ascending. */
+  /** Of all run ids, ascending. */
   readonly attempts: readonly AttemptEnd[];
 }
 
-/** How an earlier attempt ended, as far as its records say. */
+/** How an earlier attempt ended, as far as its records show. */
 export interface AttemptEnd {
   readonly attempt: number;
   readonly kind: CaptureRecord['kind'];
   readonly status: number | undefined;
   readonly sameRun: boolean;
   readonly runId: string | undefined;
-  /** The `run` that its objects carry. */
+  /** The `run` in the metadata of its objects. */
   readonly runToken: string;
   readonly host: string;
   readonly argv: readonly string[];
-  /** {@link generationName} of the one it resumed from; undefined: it resumed from none, or never said. */
+  /** {@link generationName} of the set that it resumed from; undefined: none, or not recorded. */
   readonly restored?: string | undefined;
 }
 
-/** A record whose list segments have been read. */
+/** A record together with its list segments. */
 export interface WholeRecord {
   readonly record: CaptureRecord;
-  /** List segments first, then the record's own: a later entry of a path replaces an earlier one. */
+  /** Entries of list segments, then of the record: a later entry of a path replaces an earlier one. */
   readonly results: Iterable<StoredFile>;
 }
 
 /**
- * `records`: the newest readable one of each earlier attempt, in ascending order of attempts. `newMap`: makes the map
- * for the results, as there may be very many.
+ * `records`: the newest readable one of each earlier attempt, ascending. `newMap` makes the map for the results, which
+ * may be very many.
  */
 export function unionOf(
   records: readonly WholeRecord[],
@@ -62,8 +62,8 @@ export function unionOf(
   for (const { record, results: stored } of afterRemoval(records)) {
     const sameRun = record.runId === runId;
     for (const file of stored) (sameRun ? results : foreignResults).set(file.path, file);
-    // A result that turned out to be a death's was moved away; a list segment may still name it. It had replaced what
-    // an earlier attempt had stored under its key.
+    // A result that the kernel closed for a dying process was moved away, but a list segment may still name it. It had
+    // replaced the object of an earlier attempt under its key.
     const moved = new Set(record.partials.map(({ path }) => path));
     const named = new Set<string>();
     if (moved.size > 0) for (const { path } of stored) if (moved.has(path)) named.add(path);
@@ -72,10 +72,10 @@ export function unionOf(
     }
     for (const [path, n] of Object.entries(record.kept)) kept.set(path, Math.max(n, kept.get(path) ?? 0));
     if (sameRun) partials.push(...record.partials);
-    // Otherwise an earlier record may be the only one that tells of a set that its attempt committed last.
+    // Otherwise keep the earlier sets: an earlier record may be the only one that names a set.
     if (sameRun && record.pruned === true) generations.clear();
     for (const generation of record.generations) {
-      // A later record may know better than an earlier one that a generation is suspect.
+      // A later record may know that a generation is suspect.
       if (sameRun) generations.set(generationName(generation), generation);
       else foreign.add(generationName(generation));
     }
@@ -105,7 +105,7 @@ export function unionOf(
   };
 }
 
-/** From the last that says that nothing of the earlier ones is stored any more. */
+/** The records from the last one on which says that nothing earlier is stored any more. */
 function afterRemoval(records: readonly WholeRecord[]): readonly WholeRecord[] {
   return records.slice(
     Math.max(
@@ -120,23 +120,23 @@ export function generationName(generation: { attempt: number; generation: number
   return `${generation.attempt}-${generation.generation}`;
 }
 
-/** The number of the newest generation of an attempt, 0 when it has none. */
-export function newestOf(generations: readonly Generation[], attempt: number): number {
+/** The number of the newest generation of an attempt, 0 if it has none. */
+export function newestGeneration(generations: readonly Generation[], attempt: number): number {
   return Math.max(
     0,
     ...generations.filter((one) => one.attempt === attempt).map(({ generation }) => generation),
   );
 }
 
-/** What a restore found out about a generation: a `good` one passed its check; any other is broken or failed it. */
+/** What a restore found out about a generation. A `good` one passed its check; any other is broken or failed it. */
 export interface Judgement {
   /** {@link generationName} */
   readonly generation: string;
   readonly good: boolean;
 }
 
-/** The generations as they are to be recorded now: a good one is no longer suspect, a broken one is. */
-export function judged(
+/** The generations as to be recorded now: a good one is no longer suspect, a broken one is. */
+export function withJudgements(
   generations: readonly Generation[],
   judgements: readonly Judgement[],
 ): readonly Generation[] {

@@ -1,22 +1,22 @@
-// What results have lost for good because a resume continues from a checkpoint set: content that the store did not
-// have when the set was committed, and that the task will not write again. Pure: from records to names.
+// What results have lost for good because a resume continues from a checkpoint set: content that was not stored when
+// the set was committed, and that the task will not write again. Pure: from records to names.
 import type { Behind, Generation, Lacking, LeftFile, StoredFile } from '../format/records.ts';
 import { showPath } from '../path.ts';
 
-/** More names than anybody reads: further ones are only counted. */
+/** Nobody reads more names than this: further ones are only counted. */
 export const MOST_BEHIND = 1000;
 
-/** Results that the set is ahead of, except those that come back with its companions. */
-export function behindOf({ behind = [], companions }: Generation): readonly Behind[] {
+/** Results that the set is ahead of, except those that are restored as its companions. */
+export function resultsBehind({ behind = [], companions }: Generation): readonly Behind[] {
   const captured = new Set(companions.map(({ path }) => path));
   return behind.filter(({ path }) => !captured.has(path));
 }
 
 /**
- * True if the object holds this state of the result, or one that the same attempt, or a later one, closed after it.
- * States are compared by what they are, never by which object happens to stand under the name.
+ * True if the object holds this state of the result, or a later one of the same or a later attempt. States are
+ * compared by attempt, size and mtime, never by the key of the object.
  */
-export function holds(
+export function isStateStored(
   stored: Pick<StoredFile, 'attempt' | 'mtimeNs'>,
   { mtimeNs }: Behind,
   attempt: number,
@@ -25,7 +25,7 @@ export function holds(
   return BigInt(stored.mtimeNs) >= BigInt(mtimeNs);
 }
 
-/** What a resume from this set lacks: what the set itself says, and `lost` of what it was ahead of. */
+/** What a resume from this set lacks: what the set itself records, and the `lost` ones that it was ahead of. */
 export function lackingAfter(generation: Generation, lost: readonly Behind[]): readonly Lacking[] {
   const lacking = new Map((generation.lacking ?? []).map((one) => [one.path, one]));
   const { attempt } = generation;
@@ -35,8 +35,8 @@ export function lackingAfter(generation: Generation, lost: readonly Behind[]): r
 }
 
 /**
- * What is still lacking. A file that had been closed and was stored again by a later attempt is whole; of one that
- * was open a later attempt has only written the rest. `storedBy`: the attempt that stored a result.
+ * What is still lacking. A file that was closed is whole once a later attempt has stored it. Of a file that was open,
+ * a later attempt writes only the rest. `storedBy`: the attempt that stored a result.
  */
 export function stillLacking(
   lacking: readonly Lacking[],
@@ -46,8 +46,8 @@ export function stillLacking(
 }
 
 /**
- * Each with the staged object that its attempt left, if there is one: the very state that the set was ahead of, else the
- * newest. `isProof`: nobody died before the set, so whoever closed that state lived on, and it is whole.
+ * Adds to each the staged object of its attempt, if there is one: the very state that the set was ahead of, otherwise
+ * the newest. `isProof`: no process died before the set, so a living process closed that state, and it is whole.
  */
 export function withPartials(
   lacking: readonly Lacking[],
@@ -61,7 +61,7 @@ export function withPartials(
     const state = states.get(path);
     const isSame = state?.followed === true && state.size === size && state.mtimeNs === mtimeNs;
     if (isSame && isProof) found.set(at, { key, whole: true });
-    // Of what a death has emptied there is nothing to keep.
+    // An empty file that the kernel closed for a dying process is not worth keeping.
     else if (found.get(at)?.whole !== true && size > 0) found.set(at, { key });
   }
   return lacking.map((one) =>
@@ -69,8 +69,8 @@ export function withPartials(
   );
 }
 
-/** As it is written in the last record. */
-export function leftOf({ path, open, attempt, key }: Lacking): LeftFile {
+/** Its form in the last record. */
+export function lackingAsLeft({ path, open, attempt, key }: Lacking): LeftFile {
   const state = open ? 'still open' : 'not stored yet';
   const where = key === undefined ? 'is lost' : `is only in ${key}`;
   return {
@@ -80,7 +80,7 @@ export function leftOf({ path, open, attempt, key }: Lacking): LeftFile {
 }
 
 /** `traj.xtc (open), frame.3.dat`; with its partial result, `traj.xtc (open): traj.xtc.3.partial-1` */
-export function namesOf(lacking: readonly Lacking[], most = 10): string {
+export function lackingNames(lacking: readonly Lacking[], most = 10): string {
   const named = lacking
     .slice(0, most)
     .map(({ path, open, key }) =>

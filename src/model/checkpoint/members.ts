@@ -1,4 +1,4 @@
-// Which of the declared checkpoint files that exist belong to the set. Pure.
+// Which existing checkpoint files belong to the set. Pure.
 import type { RelPath } from '../path.ts';
 import type { Rotation } from './rotation.ts';
 import { stepsOf, type Unit } from './steps.ts';
@@ -7,39 +7,39 @@ export interface Candidate {
   readonly path: RelPath;
   /** ns since the epoch, as a decimal string. */
   readonly mtimeNs: string;
-  /** Index of the pattern that declares it. */
+  /** Index of the pattern that declares the file. */
   readonly pattern: number;
-  /** What the pattern's last star names; undefined if there is none: then it is a checkpoint by itself. */
+  /** What the pattern's last star names. Undefined if it has none: then the file is a checkpoint by itself. */
   readonly rotation: Pick<Rotation, 'unit' | 'numbers' | 'shape'> | undefined;
 }
 
-export interface Chosen {
+export interface ChosenMembers {
   readonly members: readonly RelPath[];
   /**
-   * Files that `newest` would leave out, if anybody could tell that they are of older checkpoints: they are taken. The
-   * oldest first.
+   * Members that may belong to older checkpoints than `newest` allows. Nobody can tell, so they are included. Oldest
+   * first.
    */
-  readonly untold: readonly Candidate[];
+  readonly ambiguous: readonly Candidate[];
 }
 
-/** All of them; with `newest` only those of the newest n checkpoints of each pattern (names that rotate). */
-export function chooseMembers(candidates: readonly Candidate[], newest: number | undefined): Chosen {
-  if (newest === undefined) return { members: candidates.map(({ path }) => path), untold: [] };
+/** All candidates; with `newest`, only the newest n checkpoints of each pattern (names that rotate). */
+export function chooseMembers(candidates: readonly Candidate[], newest: number | undefined): ChosenMembers {
+  if (newest === undefined) return { members: candidates.map(({ path }) => path), ambiguous: [] };
   const patterns = new Map<number, Candidate[]>();
   for (const one of candidates) patterns.set(one.pattern, [...(patterns.get(one.pattern) ?? []), one]);
   const chosen = new Set<Candidate>();
-  const untold: Candidate[] = [];
+  const ambiguous: Candidate[] = [];
   for (const alike of patterns.values()) {
     const units = unitsOf(alike);
     const steps = stepsOf(units.values());
     const stepOf = (one: Candidate): string => steps.of.get(unitOf(one)) ?? unitOf(one);
     const taken = newestSteps(alike, stepOf, newest);
     for (const one of alike) if (taken.has(stepOf(one))) chosen.add(one);
-    if (steps.untold.length <= newest) continue;
+    if (steps.ambiguous.length <= newest) continue;
     const byUnit = new Map(alike.map((one) => [unitOf(one), one]));
-    untold.push(...steps.untold.flatMap(({ name }) => byUnit.get(name) ?? []));
+    ambiguous.push(...steps.ambiguous.flatMap(({ name }) => byUnit.get(name) ?? []));
   }
-  return { members: candidates.filter((one) => chosen.has(one)).map(({ path }) => path), untold };
+  return { members: candidates.filter((one) => chosen.has(one)).map(({ path }) => path), ambiguous };
 }
 
 function unitOf({ path, rotation }: Candidate): string {

@@ -1,33 +1,33 @@
-// When a set of checkpoint files has waited for too long, and which rotating directories are still being written. Pure;
-// model/checkpoint/rounds knows what a round is, model/checkpoint/cut what a cut is.
+// When a set of checkpoint files has waited too long, and which rotating directories are still being written. Pure.
+// model/checkpoint/rounds defines a round, model/checkpoint/cut a cut.
 import { type ClosedHow, isInOrder } from '../file/file-state.ts';
 import { growingSet, type GrowingSet } from '../growing-set.ts';
 
-/** The newest committed set is never older than this, or than three times what sending one takes; ms. */
+/** The newest committed set is never older than this, or than three times the time to send one; ms. */
 export const BOUND_MS = 10_000;
-/** A cut of an instant is tried this early: a member may be open, or change before it is read. */
+/** A cut of an instant is tried this long before it is due: a member may be open, or change before it is read. */
 export const EARLY_MS = 3000;
-/** What is on its way when the bound passes is not late yet. */
+/** Pushes in progress get this much time beyond the bound. */
 export const LATE_MS = 2000;
 
-/** `sendMs`: how long sending a set takes, as measured. */
+/** `sendMs`: the measured time to send a set. */
 export function boundOf(sendMs: number): number {
   return Math.max(BOUND_MS, 3 * sendMs);
 }
 
 /**
- * Directories that rotate and are written file by file: which of them are still being written. One is whole once the
- * next one begins, the program says so, or it was renamed into place; a pause proves nothing.
+ * Which of the directories that rotate and are filled file by file are still being written. A directory is whole once
+ * the next one begins, the program says so, or it was renamed into place. A pause proves nothing.
  */
 export interface OpenUnits {
   readonly begun: GrowingSet<string>;
-  /** Those that may still get files. */
+  /** Directories that may still get files. */
   readonly open: ReadonlySet<string>;
-  /** The newest close has shown that all others are whole, and nothing has changed them since. */
+  /** The newest close has shown that all other directories are whole, and none has changed since. */
   readonly sealed: boolean;
 }
 
-/** `begun`: those that were restored. */
+/** `begun`: the restored directories. */
 export function newUnits(begun: Iterable<string>): OpenUnits {
   return { begun: growingSet(begun), open: new Set(), sealed: false };
 }
@@ -60,7 +60,7 @@ export function unitEnded({ begun, open }: OpenUnits, unit: string): OpenUnits {
   return { begun, open: without(open, unit), sealed: true };
 }
 
-/** After a queue overflow any of them may have changed. */
+/** After an inotify queue overflow any directory may have changed. */
 export function unitsLost(units: OpenUnits): OpenUnits {
   return { ...units, open: new Set(units.begun), sealed: false };
 }

@@ -1,29 +1,29 @@
-// Which generation a restore prefers. Pure, and the one place that says what the marks of a generation are worth.
+// Which generation a restore prefers. Pure, and the one place that ranks the marks of a generation.
 import type { Generation } from '../format/records.ts';
 import { generationName, newestFirst, type AttemptEnd } from './history.ts';
 
-/** After this many failed attempts from one generation, the one before it is tried. */
+/** After this many failed attempts from one generation, restore tries the one before it. */
 const TRIES_EACH = 2;
 
-/** Proven to be whole and of one moment. Such generations are what `--generations` counts. */
+/** Proven whole and of one moment. `--generations` counts these. */
 export function isGood(generation: Generation): boolean {
   return rankOf(generation) === 0 && generation.instant !== true;
 }
 
-/** True if no death closed a member: a task that lived on closed whatever was closed earlier. */
+/** True if no dying process closed a member: a task that lived on had closed every earlier file itself. */
 export function isProofOfLife(generation: Generation): boolean {
   return rankOf(generation) === 0;
 }
 
 /**
- * The order in which restore tries generations: good ones newest first, then unproven ones (a death may have made the
- * close that made them, and their attempt never said that it had not), then incomplete, then suspect.
+ * The order in which restore tries generations: good ones, newest first; then unproven ones (the kernel may have
+ * closed a member for a dying process, and the attempt never recorded otherwise); then incomplete; then suspect.
  *
- * An `instant` one stands among the good ones by its age: it is only ever committed when the newest good one is older
- * than the bound (model/checkpoint/cut), so no clocks of different machines have to be compared here. A good one that
- * follows it is preferred, because it is newer.
+ * An `instant` generation is ranked among the good ones by age. It is committed only if the newest good one is older
+ * than the bound (model/checkpoint/cut), so no clocks of different machines are compared here. A later good one is
+ * preferred because it is newer.
  *
- * If each is verified (`--verify-checkpoint`), a doubtful one is tried in its turn: it may be whole all the same.
+ * If each generation is verified (`--verify-checkpoint`), doubtful ones are tried by age too: they may be whole.
  */
 export function restoreOrder(generations: readonly Generation[], verified = false): readonly Generation[] {
   const rank = (g: Generation): number => rankOf(verified ? { incomplete: g.incomplete } : g);
@@ -37,8 +37,8 @@ function rankOf({ suspect, incomplete, unproven }: Partial<Generation>): number 
 }
 
 /**
- * The same order, but generations from which the last attempts failed twice, without a newer checkpoint, come after
- * those that were tried less often. Attempts that were stopped from outside, or vanished, do not count.
+ * The same order, except that generations from which the last attempts failed twice, without a newer checkpoint, come
+ * after those that were tried less often. Attempts that were stopped from outside, or vanished, do not count.
  *
  * @param attempts in ascending order.
  */

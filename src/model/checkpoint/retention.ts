@@ -1,15 +1,15 @@
 // What may be deleted from the store. Pure, and careful: an object may go only if no kept generation of any listed
-// record names it, and a record only if a newer one says everything that it said.
+// record names it, and a record only if a newer one repeats everything in it.
 import { parseRecordKey } from '../format/keys.ts';
-import type { Generation } from '../format/records.ts';
+import { type Generation, RECORD_LIMIT_BYTES } from '../format/records.ts';
 import { generationName } from './history.ts';
 import { isGood } from './restore-order.ts';
 
 /**
- * The generations to keep, newest first: the newest `keep` good ones; older good ones until one of those kept is
- * proven (a death that comes to light later may take all the others); and every other one that is newer than the
- * newest good one (it may be all that a resume has), but only the newest `keep` instant ones. Older instant ones fill
- * up what is left of `keep`.
+ * The generations to keep, newest first: the newest `keep` good ones, and older good ones until one kept is proven (a
+ * death that comes to light later may spoil all the others). Also every other generation newer than the newest good
+ * one (a resume may have nothing else), but only the newest `keep` instant ones. Older instant ones fill up the rest
+ * of `keep`.
  */
 export function keptGenerations(
   newestFirst: readonly Generation[],
@@ -33,21 +33,37 @@ export function keptGenerations(
   return kept;
 }
 
+/** Half of the largest record: the other half is for what else it says. */
+const ROOM_BYTES = RECORD_LIMIT_BYTES / 2;
+
+/** Those that a record has room for: beyond it the oldest go, but never the newest nor the newest that is proven. */
+export function withinRoom(
+  newestFirst: readonly Generation[],
+  isProven: (generation: Generation) => boolean,
+): readonly Generation[] {
+  const proven = newestFirst.find((one) => isGood(one) && isProven(one));
+  let leftBytes = ROOM_BYTES;
+  return newestFirst.filter((one) => {
+    leftBytes -= Buffer.byteLength(JSON.stringify(one));
+    return leftBytes >= 0 || one === newestFirst[0] || one === proven;
+  });
+}
+
 /** Keys of members and companion segments that only dropped generations name. */
 export function droppedKeys(dropped: readonly Generation[], kept: readonly Generation[]): readonly string[] {
-  const alive = new Set(kept.flatMap(keysOf));
-  return [...new Set(dropped.flatMap(keysOf))].filter((key) => !alive.has(key));
+  const alive = new Set(kept.flatMap(generationKeys));
+  return [...new Set(dropped.flatMap(generationKeys))].filter((key) => !alive.has(key));
 }
 
 /** All keys that a generation needs. */
-export function keysOf(generation: Generation): readonly string[] {
+export function generationKeys(generation: Generation): readonly string[] {
   return [
     ...generation.members.map((member) => member.key),
     ...generation.companions.flatMap((companion) => companion.segments.map((segment) => segment.key)),
   ];
 }
 
-/** Generations of `before` that `after` no longer has. */
+/** Generations of `before` that are missing in `after`. */
 export function droppedGenerations(
   before: readonly Generation[],
   after: readonly Generation[],
@@ -57,8 +73,8 @@ export function droppedGenerations(
 }
 
 /**
- * Which of an attempt's own record keys (ascending) may go: never `000000.started`, the newest `checkpoint`, a
- * terminal record, or the two newest. List segments are named by records and stay.
+ * Which of an attempt's own record keys (ascending) may be deleted: never `000000.started`, the newest `checkpoint`, a
+ * terminal record, or the two newest. Records name list segments, so these stay.
  */
 export function prunableRecords(keys: readonly string[]): readonly string[] {
   const parsed = keys.flatMap((key) => {

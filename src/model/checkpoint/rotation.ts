@@ -1,29 +1,29 @@
-// Names that rotate: which part of a path is the unit that a pattern's last star names (`step-*/**`: the directory,
+// Names that rotate: which part of a path is the unit named by a pattern's last star (`step-*/**`: the directory,
 // `melt.*.rst`: the file), and which part is the same in each unit. Pure.
 import type { RelPath } from '../path.ts';
 
 export interface Rotation {
-  /** What the star names: a directory that is written file by file, or a file. */
+  /** What the star names: a directory that is filled file by file, or a file. */
   readonly kind: 'directory' | 'file';
-  /** The name of the unit, the same wherever it stands in the path: `100` of `processor3/100/U`. */
+  /** The name of the unit, wherever it is in the path: `100` in `processor3/100/U`. */
   readonly unit: string;
-  /** The path without what tells units apart; the whole path if nobody can say what that is. */
+  /** The path without the part that differs between units; the whole path if that part is unknown. */
   readonly kin: string;
-  /** The numbers in the unit where the pattern has its star. */
+  /** The numbers in the unit at the pattern's star. */
   readonly numbers: readonly string[];
-  /** The unit without them. */
+  /** The unit's name without those numbers. */
   readonly shape: string;
 }
 
 const MAGIC = /[*?[\](){}]+/;
 
-/** Undefined for a path that is named without a star. */
+/** Undefined for a path whose pattern has no star. */
 export type Rotates = (path: RelPath) => Rotation | undefined;
 
-/** What the star of a pattern names; a directory by its place in the path, counted from the work directory. */
+/** What the star of a pattern names. A directory is given by its depth below the work directory. */
 type Starred = { readonly kind: 'file' } | { readonly kind: 'directory'; readonly at: number };
 
-/** `**`, and a final `*` after another star, name nothing: they stand for all that is in a directory. */
+/** `**`, and a final `*` after another star, name no unit: they match everything in a directory. */
 function starOf(pattern: string): Starred | undefined {
   const parts = pattern.split('/').filter((part) => part !== '');
   const stars = parts.flatMap((part, at) => (part !== '**' && isStar(part) ? [at] : []));
@@ -31,12 +31,12 @@ function starOf(pattern: string): Starred | undefined {
   const last = stars.at(isAll ? -2 : -1);
   if (last === undefined) return parts.includes('**') ? { kind: 'file' } : undefined;
   const isFile = last === parts.length - 1 && !pattern.endsWith('/');
-  // After a `**`, or a group with a slash, nobody can say at which place a directory stands.
+  // After a `**`, or a group with a slash, the depth of the directory is unknown.
   const isAnywhere = parts.slice(0, last).includes('**') || /[{(][^})]*\//.test(pattern);
   return isFile || isAnywhere ? { kind: 'file' } : { kind: 'directory', at: last };
 }
 
-/** True for a pattern whose files come one by one into a directory that its last star names. */
+/** True for a pattern whose last star names a directory that is filled file by file. */
 export function namesDirectories(pattern: string): boolean {
   return starOf(pattern)?.kind === 'directory';
 }
@@ -59,8 +59,8 @@ export function compileRotation(pattern: string): Rotates {
 }
 
 /**
- * A name with one number where the pattern has its star is kin to the same name with another number. If there are
- * several, as in a date or with the rank of a process, nobody can say which of them counts.
+ * Names are kin if they differ only in the one number at the pattern's star. If there are several numbers, as in a
+ * date or with a process rank, nobody can say which one counts.
  */
 function fileUnit(pattern: string): (path: RelPath) => Rotation {
   const part = pattern.slice(pattern.lastIndexOf('/') + 1);
@@ -73,7 +73,7 @@ function fileUnit(pattern: string): (path: RelPath) => Rotation {
   };
 }
 
-/** `part`: of a pattern, with the star that the name stands for. */
+/** `part`: the part of the pattern whose star matches the name. */
 function numbersIn(part: string, name: string): Pick<Rotation, 'numbers' | 'shape'> {
   const [before = ''] = part.split(MAGIC);
   const behind = part.split(MAGIC).at(-1) ?? '';
@@ -88,7 +88,7 @@ function isStar(part: string): boolean {
   return MAGIC.test(part.replaceAll(/\\./g, ''));
 }
 
-/** Of all checkpoint patterns; `matchIndex` says which of them declares a path. */
+/** For all checkpoint patterns; `matchIndex` says which of them declares a path. */
 export function compileRotations(
   patterns: readonly string[],
   matchIndex: (path: RelPath) => number,

@@ -1,82 +1,82 @@
 // Programs write their checkpoint files in rounds. Pure: learns the order of closes from the task's start on, and says
-// when a round has ended. Pauses prove nothing here; they can only show that an order is not what it seems.
+// when a round has ended. A pause proves nothing here; it can only show that a learned order is wrong.
 import { type ClosedHow, isInOrder } from '../file/file-state.ts';
 import { growingSet, type GrowingSet } from '../growing-set.ts';
 import type { RelPath } from '../path.ts';
 
 /**
- * The order is `known` once the task has closed its files three times in it, from the task's start on; then a round
- * ends with the last file of the order. It is `lost` with the first close that does not fit, or that nobody saw, and
- * comes back with the next whole round only if it had held for so long that it is no accident.
+ * The order is `known` once the task has closed its files three times in that order, from the task's start on. Then a
+ * round ends with the last file of the order. The order is `lost` with the first close that does not fit, or that
+ * nobody saw. It is known again after the next whole round, but only if it had held for too long to be an accident.
  *
- * Names that are new each time (`ck.7`, `ck.8`) stand for one another, until one of them is written again. They may also
- * be the parts of one checkpoint (`shard.0`, `shard.1`), all of the first round. So they tell of rounds only if the user
- * says that the number counts checkpoints, or the program has removed the first of them, or after very many.
+ * Names that are new each time (`ck.7`, `ck.8`) stand for one another, until one of them is written again. They may
+ * also be the parts of one checkpoint (`shard.0`, `shard.1`), all of the first round. So they prove rounds only if the
+ * user says that the number counts checkpoints, if the program has removed the first of them, or after very many.
  */
 export interface Rounds {
   readonly phase: 'learning' | 'known' | 'lost';
-  /** While learning: all closes since the task's start. Known: those of this round. Lost: the newest ones. */
+  /** While learning: all closes since the task's start. Known: the closes of this round. Lost: the newest closes. */
   readonly log: readonly Step[];
-  /** Undefined: not learned yet, or the files of a round are not always the same. */
+  /** Undefined: not learned yet, or rounds do not always have the same files. */
   readonly order: Order | undefined;
-  /** What a round must hold: exact names, restored ones, and all that were closed. */
+  /** The files that a round must hold: exact names, restored files, and all that were closed. */
   readonly awaited: GrowingSet<string>;
-  /** What was closed since the last cut; a file that is closed again at once goes on with what was cut. */
+  /** Files closed since the last cut. A file that is closed again right after the cut still counts with that cut. */
   readonly fresh: GrowingSet<string>;
   readonly newest: string | undefined;
-  /** The newest close was of a file that no round had before: others may follow. */
+  /** The newest close was of a file that no earlier round had: others may follow. */
   readonly isGrowing: boolean;
-  /** A file was closed anew since the last cut. If all are new, they change nothing that was whole. */
+  /** A file was closed again since the last cut. If all are new, everything that was whole stays whole. */
   readonly isAgain: boolean;
-  /** Files of one directory that came with its rename, and nothing was closed since. */
+  /** Files that appeared with the rename of their directory, if nothing was closed since. */
   readonly placed: ReadonlySet<string>;
-  /** With the newest close a round is over; while the order is lost: as far as the order goes. */
+  /** The newest close ended a round. While the order is lost: as far as the order is known. */
   readonly ended: boolean;
-  /** Of names that are new each time: a name of this kin was written twice. */
+  /** Of the names that are new each time: the kins in which one name was written twice. */
   readonly rewritten: ReadonlySet<string>;
-  /** Kins of names that are new each time whose number counts checkpoints. */
+  /** Kins of names that are new each time, and whose number counts checkpoints. */
   readonly rotating: ReadonlySet<string>;
   readonly seen: GrowingSet<RelPath>;
 }
 
 interface Step {
   readonly path: RelPath;
-  /** What stands for the path in a round. */
+  /** Identifies the path within a round. */
   readonly id: string;
   readonly sinceMs: number;
 }
 
 export interface Order {
   readonly ids: readonly string[];
-  /** How many rounds had it. */
+  /** How many rounds followed this order. */
   readonly times: number;
-  /** The longest pause inside the rounds that taught it, and the shortest before one of them. */
+  /** The longest pause inside the rounds that it was learned from, and the shortest before one of them. */
   readonly insideMs: number;
   readonly betweenMs: number;
 }
 
 export interface RoundClose extends Pick<Step, 'path' | 'sinceMs'> {
   readonly how: ClosedHow;
-  /** Its number counts checkpoints. */
+  /** The number in its name counts checkpoints. */
   readonly rotates: boolean;
 }
 
 export interface RoundRules {
   readonly kinOf: (path: RelPath) => string;
-  /** Anything shorter is no pause. */
+  /** A shorter time is no pause. */
   readonly settleMs: number;
 }
 
-/** No order is looked for in more closes than this. */
+/** The search for an order ends after this many closes. */
 const LOG_LIMIT = 1000;
-/** So many rounds teach an order: two that are alike, and the third is believed. */
-const TAUGHT_BY = 3;
-/** After so many rounds the order is no accident: it is believed again after a break. */
-const FIRM = 20;
-/** A pause inside a round that is longer than one between rounds by this factor: the round may begin elsewhere. */
-const CLEARLY = 2;
+/** Rounds needed to learn an order: two alike, and a third that confirms them. */
+const ROUNDS_TO_LEARN = 3;
+/** An order that held for this many rounds is no accident: it is trusted again after a break. */
+const FIRM_AFTER_ROUNDS = 20;
+/** If a pause inside a round is longer than one between rounds by this factor, the round may begin elsewhere. */
+const CLEARLY_LONGER = 2;
 
-/** `known`: exactly named or restored. `begun`: nobody saw the task's start; `order`: what was learned of it earlier. */
+/** `known`: exact names or restored files. `begun`: nobody saw the task's start. `order`: learned earlier. */
 export function newRounds(
   known: Iterable<RelPath>,
   kinOf: RoundRules['kinOf'],
@@ -106,7 +106,7 @@ export function closedInRound(rounds: Rounds, close: RoundClose, { kinOf, settle
   const next = rotates ? { ...named, rotating: new Set(named.rotating).add(kinOf(path)) } : named;
   const { phase, order, awaited, newest: id = path } = next;
   if (how === 'dir-rename') return placed(next, id);
-  // A walk tells one file in its order at most: the first of all.
+  // A file found by a scan can only count as the first one of the order.
   if (!isInOrder(how) && (phase !== 'learning' || next.log.length > 0)) return orderLost(next);
   const step = { path, id, sinceMs };
   const log = [...next.log, step];
@@ -120,9 +120,9 @@ export function closedInRound(rounds: Rounds, close: RoundClose, { kinOf, settle
   if (order === undefined) return orderLost(next);
   const fits = phase === 'known' && order.ids[next.log.length] === id;
   const newest = fits ? log : [...(phase === 'lost' ? next.log : []), step].slice(-order.ids.length);
-  // Of a round that fits to its end, or of the newest closes after a break.
+  // The log is a whole round, or, after a break, the newest closes are.
   const ended = newest.length === order.ids.length && newest.every((one, at) => one.id === order.ids[at]);
-  const isBack = fits || (ended && order.times >= FIRM);
+  const isBack = fits || (ended && order.times >= FIRM_AFTER_ROUNDS);
   const times = order.times + (ended && isBack ? 1 : 0);
   return {
     ...next,
@@ -133,55 +133,57 @@ export function closedInRound(rounds: Rounds, close: RoundClose, { kinOf, settle
   };
 }
 
-/** Nobody knows any more which file of the order comes next, as after a queue overflow. */
+/** Nobody knows which file of the order comes next, as after a queue overflow. */
 export function orderLost(rounds: Rounds): Rounds {
   return { ...rounds, phase: 'lost', log: [], placed: new Set(), ended: false };
 }
 
-/** A cut was taken: what is closed from here on belongs to the next. */
+/** A cut was taken: later closes belong to the next one. */
 export function cutInRound(rounds: Rounds): Rounds {
   return { ...rounds, ended: false, fresh: growingSet(), isAgain: false, placed: new Set() };
 }
 
-/** True while the order is known, and a round has begun and lacks a file. */
+/** True if the order is known, and the current round lacks a file. */
 export function isMidRound({ phase, log }: Rounds): boolean {
   return phase === 'known' && log.length > 0;
 }
 
-/** True if some files were closed anew since the last cut, and others were not. */
+/** True if some files were closed again since the last cut, and others were not. */
 export function isPartial({ fresh, awaited, isAgain }: Rounds): boolean {
   return isAgain && fresh.size > 0 && !holdsAll(fresh, awaited);
 }
 
 /**
- * True if the task has stopped in the middle of a known round, and closed nothing for `sinceMs`. Never true if files
- * may take turns, each being a checkpoint by itself: then the next file comes as late as the next round does.
+ * True if the task stopped in the middle of a known round, and closed nothing for `sinceMs`. Never true if the files
+ * may alternate, each a checkpoint by itself: then the next file comes as late as the next round.
  */
 export function hasStopped(rounds: Rounds, sinceMs: number, settleMs: number): boolean {
   const { insideMs, betweenMs } = rounds.order ?? { insideMs: Infinity, betweenMs: 0 };
-  return isMidRound(rounds) && CLEARLY * insideMs <= betweenMs && sinceMs > Math.max(settleMs, insideMs);
+  return (
+    isMidRound(rounds) && CLEARLY_LONGER * insideMs <= betweenMs && sinceMs > Math.max(settleMs, insideMs)
+  );
 }
 
-/** True if no order is known, although the task has closed its files more often than it takes to learn one. */
+/** True if no order is known, although the task has closed its files often enough to learn one. */
 export function isOrderless({ phase, log, awaited }: Rounds): boolean {
-  return phase === 'lost' || (phase === 'learning' && log.length > TAUGHT_BY * awaited.size);
+  return phase === 'lost' || (phase === 'learning' && log.length > ROUNDS_TO_LEARN * awaited.size);
 }
 
-/** What the next sidecar of this attempt may go by; undefined: nothing that could not be an accident. */
+/** The order that the next sidecar of this attempt may trust; undefined if it may be an accident. */
 export function firmOrder({ order }: Rounds): Order | undefined {
-  return order !== undefined && order.times >= FIRM ? order : undefined;
+  return order !== undefined && order.times >= FIRM_AFTER_ROUNDS ? order : undefined;
 }
 
 /**
- * True at the best moment for a set that nothing proves: after the last file of an order that was lost, or, if none
- * was learned, when every file has been closed since the last cut.
+ * True at the best moment to cut a set that nothing proves: after the last file of a lost order, or, if no order was
+ * learned, when every file has been closed since the last cut.
  */
 export function looksWhole(rounds: Rounds): boolean {
   const { phase, order, ended, fresh } = rounds;
   return phase !== 'known' && (order === undefined ? fresh.size > 0 && !isPartial(rounds) : ended);
 }
 
-/** Takes the name down. What is not as it was before ends what was learned for good. */
+/** Records the name. If it contradicts what was known, the learned order is dropped for good. */
 function withName(rounds: Rounds, path: RelPath, kinOf: RoundRules['kinOf']): Rounds {
   const kin = kinOf(path);
   const isRewritten = kin !== path && rounds.seen.has(path) && !rounds.rewritten.has(kin);
@@ -202,7 +204,7 @@ function withName(rounds: Rounds, path: RelPath, kinOf: RoundRules['kinOf']): Ro
   };
 }
 
-/** A name of this kin comes again: from now on each of them stands for itself. */
+/** A name of this kin was written again: from now on each name stands for itself. */
 function renamed(rounds: Rounds, kin: string, kinOf: RoundRules['kinOf']): Rounds {
   const isOfKin = (path: RelPath): boolean => kinOf(path) === kin;
   const names = [...rounds.seen].filter(isOfKin);
@@ -215,7 +217,7 @@ function renamed(rounds: Rounds, kin: string, kinOf: RoundRules['kinOf']): Round
   };
 }
 
-/** If all files of a set are in one directory, its rename brings all of them. */
+/** If all files of a set are in one directory, renaming it brings all of them. */
 function placed(rounds: Rounds, id: string): Rounds {
   const before = rounds.placed.has(id) ? [] : rounds.placed;
   const now = new Set([...before, id]);
@@ -225,30 +227,29 @@ function placed(rounds: Rounds, id: string): Rounds {
   return { ...over, ended: isWhole, placed: now };
 }
 
-/** The order of which the closes are three rounds or more, to the end; undefined if they may be something else. */
+/** The order if the closes are three or more whole rounds of it; undefined if they may be something else. */
 function orderIn(log: readonly Step[], settleMs: number): Order | undefined {
   const ids = log.map(({ id }) => id);
-  // After so many closes everything repeats itself, from the beginning.
+  // The period: after this many closes the sequence repeats from its beginning.
   const size = ids.findIndex((_, by) => by > 0 && ids.every((id, at) => at < by || id === ids[at - by]));
-  if (size < 1 || ids.length < TAUGHT_BY * size || ids.length % size !== 0) return undefined;
+  if (size < 1 || ids.length < ROUNDS_TO_LEARN * size || ids.length % size !== 0) return undefined;
   const order = ids.slice(0, size);
-  // If the first file comes again later in a round, the round may begin there.
+  // If the first file occurs twice in a round, the round may begin at the second place.
   const isPlain = order.lastIndexOf(order[0] ?? '') < order.filter((id) => id === order[0]).length;
   if (!isPlain) return undefined;
   const pauses = log.slice(-2 * size).map(({ sinceMs }) => sinceMs);
   const insideMs = Math.max(0, ...pauses.filter((_, at) => at % size !== 0));
   const betweenMs = Math.min(...pauses.filter((_, at) => at % size === 0));
-  // One file that is closed several times, or several that are numbered, may be the first of more that are still to
-  // come.
-  const isFirm = ids.length >= FIRM && log.every(({ path }) => path === order[0]);
-  const mayBeElse = size === 1 ? betweenMs < settleMs && !isFirm : insideMs > CLEARLY * betweenMs;
+  // One file closed several times, or several numbered files, may be the first of more that are still to come.
+  const isFirm = ids.length >= FIRM_AFTER_ROUNDS && log.every(({ path }) => path === order[0]);
+  const mayBeElse = size === 1 ? betweenMs < settleMs && !isFirm : insideMs > CLEARLY_LONGER * betweenMs;
   return mayBeElse ? undefined : { ids: order, times: ids.length / size, insideMs, betweenMs };
 }
 
-/** True unless all of it may be one round, of numbered parts. */
+/** False if all closes may be one round of numbered parts. */
 function tellsRounds({ ids, times }: Order, log: readonly Step[], rotating: ReadonlySet<string>): boolean {
   const isSame = (id: string): boolean => log.some((step) => step.id === id && step.path === id);
-  return times >= FIRM || ids.every((id) => rotating.has(id) || isSame(id));
+  return times >= FIRM_AFTER_ROUNDS || ids.every((id) => rotating.has(id) || isSame(id));
 }
 
 function holdsAll(some: { has(id: string): boolean }, all: Iterable<string>): boolean {

@@ -1,68 +1,68 @@
-// Which files, or directories, whose names have numbers are one checkpoint: `ck.14.0` to `ck.14.3` are, and `ck.15.0` is
-// of the next one. The number that varies slowest counts the checkpoints. Pure. Where that cannot be told, what may be
-// one checkpoint counts as one: to take too much costs space, to cut one apart costs the checkpoint.
+// Which files, or directories, with numbers in their names form one checkpoint: `ck.14.0` to `ck.14.3` do, and
+// `ck.15.0` belongs to the next. The number that varies slowest counts the checkpoints. Pure. In doubt, files count as
+// one checkpoint: taking too many costs space, splitting a checkpoint loses it.
 
-/** A file or directory that the star of a pattern names. */
+/** A file or directory that a pattern's star names. */
 export interface Unit {
   readonly name: string;
-  /** The numbers that stand where the pattern has its star, as they are written. */
+  /** The numbers at the pattern's star, as written. */
   readonly numbers: readonly string[];
-  /** The name without them. */
+  /** The name without those numbers. */
   readonly shape: string;
   readonly mtimeNs: bigint;
 }
 
-/** What is written so long after what was written before it is another checkpoint. */
+/** A file written this long after the previous one belongs to another checkpoint. */
 const APART_NS = 10n * 1_000_000_000n;
 
 export interface Steps {
-  /** The same for all units of one checkpoint, by the name of the unit. */
+  /** From the name of a unit to its checkpoint: equal for all units of one checkpoint. */
   readonly of: ReadonlyMap<string, string>;
-  /** Units of which nobody can tell whether they are one checkpoint or several, the oldest first. */
-  readonly untold: readonly Unit[];
+  /** Units that may be one checkpoint or several, oldest first. */
+  readonly ambiguous: readonly Unit[];
 }
 
-/** Of all units of one pattern. */
+/** For all units of one pattern. */
 export function stepsOf(units: Iterable<Unit>): Steps {
   const shapes = new Map<string, Unit[]>();
   for (const unit of units) shapes.set(unit.shape, [...(shapes.get(unit.shape) ?? []), unit]);
   const of = new Map<string, string>();
-  const untold: Unit[] = [];
+  const ambiguous: Unit[] = [];
   for (const alike of shapes.values()) {
     const inOrder = alike.toSorted((a, b) => Number(a.mtimeNs - b.mtimeNs) || (a.name < b.name ? -1 : 1));
     const counts = countOf(inOrder);
     for (const unit of inOrder) of.set(unit.name, counts.step(unit));
-    if (counts.untold) untold.push(...inOrder);
+    if (counts.ambiguous) ambiguous.push(...inOrder);
   }
-  return { of, untold };
+  return { of, ambiguous };
 }
 
 interface Count {
   readonly step: (unit: Unit) => string;
-  readonly untold: boolean;
+  readonly ambiguous: boolean;
 }
 
-/** `units` differ only in their numbers, and stand in the order in which they were written. */
+/** `units` differ only in their numbers, and are in the order in which they were written. */
 function countOf(units: readonly Unit[]): Count {
   const [first] = units;
   const places = [...(first?.numbers.keys() ?? [])];
-  if (places.length === 0) return { step: ({ name }) => name, untold: false };
-  const by = (chosen: readonly number[], untold = false): Count => ({
+  if (places.length === 0) return { step: ({ name }) => name, ambiguous: false };
+  const by = (chosen: readonly number[], ambiguous = false): Count => ({
     step: ({ numbers }) => chosen.map((place) => numbers[place]).join(' '),
-    untold,
+    ambiguous,
   });
   if (places.length === 1) return by(places);
   const varying = places.filter((place) =>
     units.some((unit) => unit.numbers[place] !== first?.numbers[place]),
   );
-  // One of those that are the same may be the step, and this one count its files.
+  // One of the constant numbers may be the step, and this one may count its files.
   if (varying.length === 1) {
     const isApart = units.some(
       ({ mtimeNs }, at) => mtimeNs - (units[at - 1]?.mtimeNs ?? mtimeNs) >= APART_NS,
     );
     return isApart ? by(varying) : by(without(places, varying), units.length > 1);
   }
-  // If the others never come again with another one, as in a date, each name is a checkpoint by itself.
+  // If the other numbers never repeat with another value here, as in a date, each name is a checkpoint by itself.
   const repeating = varying.filter((place) => comesAgain(units, place, without(varying, [place])));
   const changes = (place: number): number =>
     units.filter((unit, at) => at > 0 && unit.numbers[place] !== units[at - 1]?.numbers[place]).length;

@@ -1,6 +1,6 @@
-// What to do about one declared file in one role: pure functions of its state and what happened. They promise that the
-// last closed content is pushed or reported as left, that an unchanged baseline is never pushed, that no file is pushed
-// twice at a time, and that nothing counts as durable before the store has said so.
+// What to do about one declared file in one role: pure functions of its state and an event. They promise four things.
+// The last closed content is pushed, or reported as left. An unchanged baseline is never pushed. A file has at most
+// one push at a time. Nothing counts as durable before the store has acknowledged it.
 import { type BackOff, pauseAfter } from '../waiting.ts';
 import { type Evidence } from './evidence.ts';
 import {
@@ -12,50 +12,50 @@ import {
   sameFingerprint,
 } from './file-state.ts';
 /**
- * A doubtful close of a result is pushed so much later: of a task that ends with its last close, the end is known by
- * then, and that result is one request instead of four.
+ * The push of a doubtful close of a result waits this long. If that close was the task's last act, the end of the task
+ * is known by then, and the result takes one request instead of four.
  */
-const DOUBT_PAUSE_MS = 100;
+const DOUBTFUL_PAUSE_MS = 100;
 const AFTER_TORN: BackOff = { firstMs: 50, mostMs: 5000 };
 const AFTER_FAILED: BackOff = { firstMs: 1000, mostMs: 60_000 };
 
 export type FileEvent =
-  /** `fingerprint` is given by scans: a state that is known already is no close. */
+  /** Scans give a `fingerprint`: a state that is already known is not a close. */
   | {
       readonly kind: 'closed';
       readonly how: ClosedHow;
       readonly atMs: number;
-      /** `unknown` if it is left out. */
+      /** Default: `unknown`. */
       readonly evidence?: Evidence | undefined;
-      /** {@link Close.seq}; 0 if it is left out. */
+      /** {@link Close.seq}; default 0. */
       readonly seq?: number;
       readonly fingerprint?: Fingerprint;
     }
-  /** `covers`: it reads an older state than the newest close made, that of so many closes. */
+  /** `covers`: the push reads an older state than the newest close made: the state after this many closes. */
   | { readonly kind: 'push-started'; readonly covers?: number | undefined }
   | { readonly kind: 'stored'; readonly durable: Durable; readonly atMs: number; readonly tookMs: number }
-  /** The content is that of the baseline: nothing was sent. */
+  /** The content equals the baseline: nothing was sent. */
   | { readonly kind: 'unchanged'; readonly durable: Durable }
   | { readonly kind: 'has-writer' }
   | { readonly kind: 'torn'; readonly atMs: number }
   | { readonly kind: 'gone' }
-  /** No set needs this checkpoint as it is: it has left the set, or the set holds a newer state. */
+  /** No set needs this state of the checkpoint: the file has left the set, or the set holds a newer state. */
   | { readonly kind: 'dropped' }
   | { readonly kind: 'failed'; readonly why: string; readonly atMs: number }
-  /** It can never be pushed as it is (a link out of the work directory, another user's secret). */
+  /** It can never be pushed in this state (a link out of the work directory, another user's secret). */
   | { readonly kind: 'refused'; readonly why: string }
-  /** A checkpoint generation needs exactly this content: no pacing. A torn file still waits for its next try. */
+  /** A checkpoint generation needs exactly this content: no pacing. A torn file still waits for its retry. */
   | { readonly kind: 'wanted' }
-  /** Somebody waits for it: no pacing; after a refused push or a writer it is tried again now. */
+  /** Somebody waits for it: no pacing. After a refused push, or one that found a writer, it is tried again now. */
   | { readonly kind: 'hurried' }
-  /** The task itself says that what it has closed is whole (`capture flush`): so no death closed it. */
+  /** The task itself says that what it has closed is whole (`capture flush`): no dying process closed it. */
   | { readonly kind: 'vouched' }
-  /** The store works again, or time is short: what failed is tried at once, and again soon. */
+  /** The store works again, or time is short: failed pushes are retried at once, and soon again after that. */
   | { readonly kind: 'retry-now' }
-  /** The task ended with 0: what it inherited and did not touch is its result, too. */
+  /** The task ended with 0: inherited files that it did not touch are its results, too. */
   | { readonly kind: 'adopt' };
 
-/** The state after an event. */
+/** Returns the state after an event. */
 export function decide(fileState: FileState, event: FileEvent): FileState {
   switch (event.kind) {
     case 'closed':
@@ -67,7 +67,7 @@ export function decide(fileState: FileState, event: FileEvent): FileState {
     case 'unchanged':
       return nowDurable(fileState, event.durable);
     case 'has-writer':
-      // A close came while the push looked, so this writer may be gone already: look again.
+      // A close arrived during the push, so the writer it found may be gone already: look again.
       return { ...ended(fileState), pending: true, blocked: !fileState.closedAgain };
     case 'torn':
       return torn(fileState, event.atMs);
@@ -106,7 +106,7 @@ function gone(fileState: FileState): FileState {
     tornTries: 0,
     left: undefined,
     inherited: undefined,
-    durableCloses: fileState.readingCloses,
+    durableCloses: coveredCloses(fileState),
   };
 }
 
@@ -115,7 +115,7 @@ function pushStarted(fileState: FileState, readingCloses: number): FileState {
 }
 
 function dropped(fileState: FileState): FileState {
-  const durableCloses = fileState.pushing ? fileState.readingCloses : fileState.closes;
+  const durableCloses = fileState.pushing ? coveredCloses(fileState) : fileState.closes;
   const over = { notBeforeMs: 0, tornTries: 0, failedTries: 0, left: undefined, durableCloses };
   return { ...ended(fileState), ...over, pending: fileState.pushing && fileState.closedAgain };
 }
@@ -127,7 +127,7 @@ function failed(fileState: FileState, { why, atMs }: Extract<FileEvent, { kind: 
 }
 
 function wanted(fileState: FileState): FileState {
-  // What the store has refused waits for its next try as any other: whoever wants it asks again and again.
+  // A push that the store refused waits for its retry even here: callers ask again and again.
   const waits = fileState.tornTries > 0 || fileState.failedTries > 0;
   return { ...fileState, pending: true, blocked: false, notBeforeMs: waits ? fileState.notBeforeMs : 0 };
 }
@@ -144,9 +144,9 @@ function hurried(fileState: FileState): FileState {
 function closed(fileState: FileState, event: Extract<FileEvent, { kind: 'closed' }>): FileState {
   if (event.fingerprint !== undefined && isKnown(fileState, event.fingerprint))
     return { ...fileState, blocked: false };
-  if (event.how === 'scan' && isTold(fileState, event.fingerprint))
-    return { ...fileState, blocked: false, seen: fileState.pushing ? event.fingerprint : undefined };
-  // A torn file is tried again at once if it is closed anew.
+  if (event.how === 'scan' && isKnownClose(fileState, event.fingerprint))
+    return scanned(fileState, event.fingerprint);
+  // A new close of a torn file is pushed at once.
   const pacedMs = fileState.tornTries > 0 ? 0 : fileState.notBeforeMs;
   const isDoubtful = fileState.role === 'result' && event.evidence === 'doubtful';
   return {
@@ -156,7 +156,7 @@ function closed(fileState: FileState, event: Extract<FileEvent, { kind: 'closed'
     closedAgain: fileState.pushing,
     blocked: false,
     left: undefined,
-    notBeforeMs: Math.max(pacedMs, isDoubtful && !fileState.pending ? event.atMs + DOUBT_PAUSE_MS : 0),
+    notBeforeMs: Math.max(pacedMs, isDoubtful && !fileState.pending ? event.atMs + DOUBTFUL_PAUSE_MS : 0),
     lastClose: {
       how: event.how,
       atMs: event.atMs,
@@ -165,6 +165,17 @@ function closed(fileState: FileState, event: Extract<FileEvent, { kind: 'closed'
     },
     closes: fileState.closes + 1,
   };
+}
+
+/**
+ * A scan saw the state of a known close, or so it seems: times are in whole ms. The push in progress may read an older
+ * state. So the seen state counts as one more close, which is over if the push has read it.
+ */
+function scanned(fileState: FileState, now: Fingerprint | undefined): FileState {
+  const { pushing, seen, closes } = fileState;
+  if (!pushing || now === undefined) return { ...fileState, blocked: false };
+  const isSeen = seen !== undefined && sameFingerprint(seen, now);
+  return { ...fileState, blocked: false, seen: now, closes: isSeen ? closes : closes + 1 };
 }
 
 function vouched(fileState: FileState): FileState {
@@ -181,17 +192,17 @@ function stored(
   return { ...nowDurable(fileState, durable), notBeforeMs: atMs + tookMs };
 }
 
-/** A scan also sees files that nobody has touched since we last knew them. */
+/** A scan also sees files that nobody has touched since the last known state. */
 function isKnown(fileState: FileState, fingerprint: Fingerprint): boolean {
   const known = fileState.inherited ?? (fileState.pending ? undefined : fileState.durable?.fingerprint);
   return known !== undefined && sameFingerprint(known, fingerprint);
 }
 
 /**
- * A file that waits to be pushed, or is on its way, has no new close just because a scan sees it: only a write after
- * the last close makes one. A push that reads now must not miss any change; otherwise its content counts.
+ * A file that is pending or being pushed has no new close just because a scan sees it: only a write after the last
+ * close makes one. A push that is reading now must not miss any change; otherwise the content decides.
  */
-function isTold(fileState: FileState, seen: Fingerprint | undefined): boolean {
+function isKnownClose(fileState: FileState, seen: Fingerprint | undefined): boolean {
   const { lastClose, pending, pushing } = fileState;
   if (!pending) return false;
   if (lastClose === undefined || seen === undefined) return !pushing;
@@ -203,17 +214,22 @@ function ended(fileState: FileState): FileState {
   return { ...fileState, pushing: false, closedAgain: false, seen: undefined };
 }
 
+/** How many closes are over once the push in progress has read the newest state, or once the file is gone. */
+function coveredCloses({ closedAgain, readingCloses, closes }: FileState): number {
+  return closedAgain ? readingCloses : closes;
+}
+
 function nowDurable(fileState: FileState, durable: Durable): FileState {
-  const { seen, closedAgain } = fileState;
+  const { seen, readingCloses } = fileState;
+  const isNewerSeen = seen !== undefined && !sameContentFingerprint(seen, durable.fingerprint);
   return {
     ...ended(fileState),
-    // Times are told in ms: what was changed in that of the last close, and is not what was read, is pushed as well.
-    pending: closedAgain || (seen !== undefined && !sameContentFingerprint(seen, durable.fingerprint)),
+    pending: fileState.closedAgain || isNewerSeen,
     blocked: false,
     tornTries: 0,
     failedTries: 0,
     durable,
-    durableCloses: fileState.readingCloses,
+    durableCloses: isNewerSeen ? readingCloses : coveredCloses(fileState),
     left: undefined,
   };
 }
@@ -223,12 +239,12 @@ function retried(fileState: FileState, tries: Partial<FileState>, atMs: number, 
   return { ...ended(fileState), ...tries, pending: true, notBeforeMs };
 }
 
-/** True if the content of this many closes is durable or withdrawn, or can never be stored as it is. */
+/** True if the content of this many closes is durable, withdrawn, or can never be stored. */
 export function isOver(fileState: FileState, closes: number): boolean {
   return fileState.durableCloses >= closes || (isDone(fileState) && fileState.left !== undefined);
 }
 
-/** True if nothing of this file is waited for any more: it is durable, withdrawn, or given up for a reason. */
+/** True if nothing of this file is outstanding: it is durable, withdrawn, or given up for a reason. */
 export function isDone(fileState: FileState): boolean {
   return !fileState.pending && !fileState.pushing;
 }
@@ -236,7 +252,7 @@ export function isDone(fileState: FileState): boolean {
 /** The state of the whole run when a push is considered. */
 export interface PushContext {
   readonly nowMs: number;
-  /** A flush, a notice or the end of the run: nothing is paced, but retries still wait. */
+  /** A flush, a notice or the end of the run: no pacing, but retries still wait. */
   readonly urgent: boolean;
 }
 
@@ -245,7 +261,7 @@ export type NextStep =
   | { readonly kind: 'wait'; readonly untilMs: number }
   | { readonly kind: 'nothing' };
 
-/** Whether this file is to be pushed now, later, or not. */
+/** Whether to push this file now, later, or not at all. */
 export function nextStep(fileState: FileState, { nowMs, urgent }: PushContext): NextStep {
   if (!fileState.pending || fileState.pushing || fileState.blocked) return { kind: 'nothing' };
   const retrying = fileState.tornTries > 0 || fileState.failedTries > 0;
@@ -254,7 +270,7 @@ export function nextStep(fileState: FileState, { nowMs, urgent }: PushContext): 
   return { kind: 'push', spoolFirst: fileState.spoolFirst };
 }
 
-/** `otherwise`: why it is not stored if nothing prevents it. */
+/** `otherwise`: the reason to give if nothing prevents the push. */
 export function whyLeft(fileState: FileState, otherwise = 'no time was left'): string | undefined {
   if (fileState.left !== undefined) return fileState.left;
   if (fileState.blocked) return 'another process still has it open for writing';

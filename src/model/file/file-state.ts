@@ -1,9 +1,9 @@
-// What is known of one declared file in one role while the task runs, and what the watcher reports of it: plain data,
+// What is known of one declared file in one role while the task runs, and what the watcher reports of it. Plain data,
 // changed only by decide(). Events flow one way, from the kernel's bytes to decide().
 import type { RelPath } from '../path.ts';
 import type { Evidence } from './evidence.ts';
 
-/** A result goes to one key that is replaced; a checkpoint becomes a new object each time. */
+/** A result has one key whose object is replaced; a checkpoint becomes a new object each time. */
 export type FileRole = 'result' | 'checkpoint';
 
 /** Content that the store has acknowledged. */
@@ -17,34 +17,34 @@ export interface Close {
   readonly how: ClosedHow;
   readonly atMs: number;
   readonly evidence: Evidence;
-  /** Its place among all closes of declared files: `atMs` is that of many, as they are read together. */
+  /** Its number among all closes of declared files. Many closes share one `atMs`, because they are read together. */
   readonly seq: number;
 }
 
 export interface FileState {
   readonly path: RelPath;
   readonly role: FileRole;
-  /** Set if it was there before the task started and was not closed since. */
+  /** Set if the file was there before the task started, and nobody has closed it since. */
   readonly inherited: Fingerprint | undefined;
-  /** There is content that was closed and is not known to be durable. */
+  /** Closed content exists that is not known to be durable. */
   readonly pending: boolean;
-  /** A push is under way; all closes that arrive meanwhile lead to one more push. */
+  /** A push is in progress. All closes during it lead to one more push. */
   readonly pushing: boolean;
   readonly closedAgain: boolean;
-  /** What a scan saw while the push was under way: its close may be one that we heard of, or one that was lost. */
+  /** What a scan saw during the push. The close that made it may be known already, or lost. */
   readonly seen: Fingerprint | undefined;
-  /** Somebody has it open for writing: it is looked at again at its close, or by the final scan. */
+  /** A process has it open for writing. The next close, or the final scan, looks at it again. */
   readonly blocked: boolean;
-  /** No push before this instant: pacing or retry. */
+  /** No push before this instant (pacing or retry). */
   readonly notBeforeMs: number;
   readonly tornTries: number;
-  /** It was torn once: from now on it is copied to the spool first, so that it gets stored even over a slow link. */
+  /** It was torn once. From now on it is copied to the spool first, so it gets stored even over a slow link. */
   readonly spoolFirst: boolean;
   readonly failedTries: number;
   readonly lastClose: Close | undefined;
   /** Closes since the task started. */
   readonly closes: number;
-  /** How many of these the push under way covers: those that came before it began to read. */
+  /** How many of these the push in progress covers: those before it began to read. */
   readonly readingCloses: number;
   /** How many of these are over: their content, or newer content, is durable, or the task has withdrawn it. */
   readonly durableCloses: number;
@@ -53,7 +53,7 @@ export interface FileState {
   readonly left: string | undefined;
 }
 
-/** A file of which nothing has been reported yet. */
+/** The state of a file before its first event. */
 export function newFileState(path: RelPath, role: FileRole): FileState {
   return {
     path,
@@ -78,8 +78,8 @@ export function newFileState(path: RelPath, role: FileRole): FileState {
 }
 
 /**
- * fstat(2) of a regular file: tells one state of it from another without reading it. Times are ns since the epoch as
- * decimal strings, exact and JSON-safe; the nanoseconds matter, as two writes in one millisecond make two states.
+ * fstat(2) of a regular file: tells one state of the file from another without reading it. Times are ns since the
+ * epoch as decimal strings, exact and safe in JSON. Nanoseconds matter: two writes in one millisecond make two states.
  */
 export interface Fingerprint {
   readonly dev: string;
@@ -100,25 +100,25 @@ export function sameFingerprint(a: Fingerprint, b: Fingerprint): boolean {
   return sameContentFingerprint(a, b) && a.ctimeNs === b.ctimeNs;
 }
 
-/** Without ctime, which a rename or a chmod changes although the bytes stay. */
+/** Ignores ctime, which a rename or a chmod changes although the bytes stay. */
 export function sameContentFingerprint(a: Fingerprint, b: Fingerprint): boolean {
   return a.dev === b.dev && a.ino === b.ino && a.size === b.size && a.mtimeNs === b.mtimeNs;
 }
 
 /**
- * How a file came to be closed. `close`: IN_CLOSE_WRITE. `rename`: IN_MOVED_TO of the file; `dir-rename`: of a
- * directory above it, so that everything in it came at once. `link`: a new hard or symbolic link, or an O_TMPFILE
- * file linked in. `scan`: found by a scan. `quiet`: the portable fallback saw no change for a while. None proves that
+ * How a file was closed. `close`: IN_CLOSE_WRITE. `rename`: IN_MOVED_TO of the file. `dir-rename`: IN_MOVED_TO of a
+ * directory above it, so all its files appeared at once. `link`: a new hard or symbolic link, or a linked O_TMPFILE
+ * file. `scan`: a scan found it. `quiet`: the portable fallback saw no change for a while. None of these proves that
  * no writer is left: the snapshot does.
  */
 export type ClosedHow = 'close' | 'rename' | 'link' | 'scan' | 'quiet' | 'dir-rename';
 
-/** A dying process renames and links nothing: a process that lived on put the file there. */
+/** A dying process renames and links nothing: a living process put the file there. */
 export function isPlaced(how: ClosedHow): boolean {
   return how === 'rename' || how === 'dir-rename' || how === 'link';
 }
 
-/** A walk finds files in the order of the directory, not in that of their closes. */
+/** A scan finds files in directory order, not in the order of their closes. */
 export function isInOrder(how: ClosedHow): boolean {
   return how === 'close' || how === 'rename' || how === 'link';
 }
@@ -126,16 +126,16 @@ export function isInOrder(how: ClosedHow): boolean {
 export interface ClosedEvent {
   readonly path: RelPath;
   readonly how: ClosedHow;
-  /** When we read the event, ms since the epoch. */
+  /** When capture read the event, ms since the epoch. */
   readonly atMs: number;
-  /** Whether a death may have made it. */
+  /** Whether a dying process may have made the close. */
   readonly evidence: Evidence;
 }
 
-/** Where to look: compiled from the manifest. */
+/** Where to look. Compiled from the manifest. */
 export interface Interest {
   /** True for a path that has a role. */
   wants(path: RelPath): boolean;
-  /** True for a directory ('' is the work directory) in which, at any depth, a declared file can stand. */
+  /** True for a directory ('' is the work directory) that can contain a declared file at any depth. */
   canHold(dir: RelPath): boolean;
 }

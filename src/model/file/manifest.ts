@@ -1,5 +1,5 @@
-// The manifest: which paths the user declared, and as what. Pure; it is compiled once and asked for every event, so
-// names without wildcards are looked up and only globs are tried one after the other.
+// The manifest: which paths the user declared, and as what. Pure. It is compiled once and asked for every event, so
+// names without wildcards are looked up, and only globs are tried one by one.
 import picomatch from 'picomatch';
 import { ancestorsOf, type RelPath } from '../path.ts';
 import type { FileRole, Interest } from './file-state.ts';
@@ -35,7 +35,7 @@ export interface Manifest extends Interest {
     readonly companions: readonly RelPath[];
   };
   /**
-   * Index of the pattern of `list` that the path matches, -1 if none. For `--newest`, and for patterns without a
+   * Index of the pattern in `list` that the path matches, -1 if none. For `--newest`, and to find patterns without a
    * match.
    */
   matchIndex(list: keyof PatternLists, path: RelPath): number;
@@ -43,14 +43,17 @@ export interface Manifest extends Interest {
 
 type PatternLists = Pick<ManifestPatterns, 'results' | 'checkpoints' | 'inputs' | 'companions' | 'exclude'>;
 
-/** No role: the path is never read and never touched. */
+/** No role: capture never reads or touches the path. */
 export const NO_ROLES: Roles = { result: false, checkpoint: false, input: false, companion: false };
-/** Our own directory in the work directory. */
+/** capture's own directory in the work directory. */
 export const OWN_DIR = '.capture';
-/** In there: the facts of the attempt whose task has begun, and a file once all that it closed is stored. */
+/**
+ * In that directory: the facts of the attempt whose task has begun, and a file that appears once everything that the
+ * task closed is stored.
+ */
 export const ATTEMPT_FILE = 'attempt.json';
 export const SAVED_FILE = 'saved';
-/** What that file says if a further attempt would end the same way; else it is empty. */
+/** The content of SAVED_FILE if a retry would end the same way; otherwise the file is empty. */
 export const IN_VAIN = 'in vain';
 
 export function compileManifest(patterns: ManifestPatterns): Manifest {
@@ -91,7 +94,7 @@ export function compileManifest(patterns: ManifestPatterns): Manifest {
   };
 }
 
-/** The pattern that means exactly this name. */
+/** A pattern that matches exactly this name. */
 function quoted(name: RelPath): string {
   return name.replaceAll(/[\\!*+?@()[\]{}|]/g, '\\$&');
 }
@@ -116,7 +119,7 @@ function compileList(texts: readonly string[]): PatternList {
   );
   const names = indexNames(parsed);
   const above = new Set(named.flatMap(({ name }) => ancestorsOf(name)));
-  const indexOf = (path: RelPath): number => firstOf(names.indexOf(path), globIndex(globs, path));
+  const indexOf = (path: RelPath): number => smallerIndex(names.indexOf(path), globIndex(globs, path));
   return {
     exact: named.filter((pattern) => !pattern.directory).map(({ name }) => name),
     matches: (path) => names.indexOf(path) !== -1 || globIndex(globs, path) !== -1,
@@ -126,7 +129,10 @@ function compileList(texts: readonly string[]): PatternList {
   };
 }
 
-/** A file may be named by itself, or by any directory above it: this takes one look-up for each component at most. */
+/**
+ * A file may be declared by its own name, or by any directory above it. This needs at most one look-up for each
+ * component.
+ */
 function indexNames(parsed: readonly (Named | { readonly kind: 'glob' })[]): {
   indexOf(path: RelPath): number;
   /** The pattern that declares everything below `dir`. */
@@ -142,12 +148,12 @@ function indexNames(parsed: readonly (Named | { readonly kind: 'glob' })[]): {
   });
   const inDirectories = (paths: readonly RelPath[]): number => {
     let first = -1;
-    for (const path of paths) first = firstOf(first, directories.get(path) ?? -1);
+    for (const path of paths) first = smallerIndex(first, directories.get(path) ?? -1);
     return first;
   };
   return {
     indexOf: (path) =>
-      directories.size === 0 ? -1 : firstOf(files.get(path) ?? -1, inDirectories(ancestorsOf(path))),
+      directories.size === 0 ? -1 : smallerIndex(files.get(path) ?? -1, inDirectories(ancestorsOf(path))),
     below: (dir) => (directories.size === 0 ? -1 : inDirectories([dir, ...ancestorsOf(dir)])),
   };
 }
@@ -157,7 +163,7 @@ function globIndex(globs: readonly (Glob & { readonly index: number })[], path: 
 }
 
 /** The smaller of two indices; -1 stands for none. */
-function firstOf(a: number, b: number): number {
+function smallerIndex(a: number, b: number): number {
   if (a === -1 || b === -1) return Math.max(a, b);
   return Math.min(a, b);
 }
@@ -166,7 +172,7 @@ export function rolesToStore({ result, checkpoint }: Roles): readonly FileRole[]
   return [...(result ? ['result' as const] : []), ...(checkpoint ? ['checkpoint' as const] : [])];
 }
 
-/** A path without wildcards. `directory`: it ended in `/`, so only what is below it is meant. */
+/** A path without wildcards. `directory`: it ended in `/`, so only what is below it is declared. */
 export interface Named {
   readonly kind: 'named';
   readonly name: RelPath;
@@ -179,7 +185,7 @@ export interface Glob {
   reaches(dir: RelPath): boolean;
 }
 
-/** Names that begin with a dot match like others, and a line feed counts as a character like others. */
+/** A name that begins with a dot matches like any other, and a line feed is a character like any other. */
 const OPTIONS = { dot: true, nonegate: true, flags: 's' } as const;
 
 export function parsePattern(text: string): Named | { readonly kind: 'glob'; readonly text: string } {
@@ -187,13 +193,13 @@ export function parsePattern(text: string): Named | { readonly kind: 'glob'; rea
   return { kind: 'named', name: literal(text), directory: text.endsWith('/') };
 }
 
-/** A glob that ends in `/` is everything below the directories that it matches. */
+/** A glob that ends in `/` declares everything below the directories that it matches. */
 export function compileGlob(text: string): Glob {
   const whole = text.endsWith('/') ? `${text}**` : text;
   const base = literal(picomatch.scan(whole, { nonegate: true }).base);
   const above = new Set(ancestorsOf(base));
   const below = `${base}/`;
-  // `**` reaches any depth, and so does a group that repeats a slash; otherwise each slash is one level.
+  // `**` matches any depth, and so does a group that repeats a slash. Otherwise each slash is one level.
   const depth = /\*\*|\(/.test(whole) ? Infinity : whole.split('/').length;
   return {
     matches: picomatch(whole, OPTIONS),
@@ -205,7 +211,7 @@ export function compileGlob(text: string): Glob {
   };
 }
 
-/** Without the backslashes that quote wildcards, and without a trailing slash. */
+/** The text without the backslashes that quote wildcards, and without a trailing slash. */
 function literal(text: string): string {
   return text.replaceAll(/\\(.)/gs, '$1').replace(/\/+$/, '');
 }

@@ -1,45 +1,48 @@
-// A death is not a close: the kernel also closes the files of a process that is killed, half-written. Pure: says
-// which closes prove nothing, while the task runs and once it has not ended with 0.
+// The kernel also closes the files of a killed process, half-written. Pure: says which closes prove nothing, both
+// while the task runs and after it ended with another status than 0.
 import { type Close, isPlaced } from './file-state.ts';
 
-/** An exit status may be a wrapper's, which passes on a death that is this old. */
-export const LATE_NEWS_MS = 10_000;
+/** A wrapper may exit this long after the death of its child, and pass on the child's status. */
+export const WRAPPER_DELAY_MS = 10_000;
 /** If the main process itself was killed, we know at once, apart from delays on a busy machine. */
-const PROMPT_NEWS_MS = 1000;
+const KILL_DELAY_MS = 1000;
 /** A task that lives on this long after a signal that it handled has closed its files itself. */
 const HANDLED_LIFE_MS = 200;
-/** Two clocks tell when the content changed and when the file was closed, each in whole ms. */
+/** The content's change and the close have times of two clocks, each in whole ms. */
 const ROUNDING_MS = 2;
 
-export interface Ending {
+export interface TaskEnding {
   /** Exit code 0, or one that the user trusts. */
   readonly clean: boolean;
   readonly endedAtMs: number;
-  /** When the first signal that asks it to end was sent to the task: no death closed what was closed before. */
+  /** When the first signal that asks the task to end was sent. It killed no process before that instant. */
   readonly signalledAtMs: number | undefined;
-  /** When processes were told to end that the task left behind and that still wrote. */
+  /** When capture stopped processes that the task left behind and that still wrote. */
   readonly writersStoppedAtMs: number | undefined;
-  /** The main process ended by a signal: it handled nothing. */
-  readonly killed: boolean;
+  /** A signal ended the main process, so it did not handle the signal. */
+  readonly bySignal: boolean;
   /**
-   * By a signal with which users and schedulers end a task, so an older death has not ended it. False for SIGKILL: the
+   * Users and schedulers end a task with this signal, so an older death did not cause the end. False for SIGKILL: the
    * OOM killer may have taken one process after the other.
    */
-  readonly asked: boolean;
+  readonly byStopSignal: boolean;
 }
 
 /**
- * From when on no death that comes to light can make the last close of a file suspect: ms since the epoch, 0 for at
- * once. Before that a result's content has not the result's own name. After a signal that asks the task to end, only a clean close is certain before the end.
+ * From this instant on, no death that comes to light can make the last close of a file suspect: ms since the epoch, 0
+ * for at once. Until then the result's content is stored under another name. After a signal that asks the task to end,
+ * only a clean close is proven before the end.
  */
 export function provenFromMs(close: Close | undefined, signalledAtMs: number | undefined): number {
   if (close === undefined || isProof(close)) return 0;
-  return signalledAtMs !== undefined && close.atMs >= signalledAtMs ? Infinity : close.atMs + LATE_NEWS_MS;
+  return signalledAtMs !== undefined && close.atMs >= signalledAtMs
+    ? Infinity
+    : close.atMs + WRAPPER_DELAY_MS;
 }
 
 /**
- * The close that made the content of a file, which was changed last at `changedMs`. If that is after the last close that
- * we heard of, nobody knows who closed it: it was written under another name of the file, or through a mapping.
+ * The close that made the content of a file, last changed at `changedMs`. If the change is later than the last known
+ * close, nobody knows who closed it: it was written under another name of the file, or through a mapping.
  */
 export function closeOfContent(
   close: Close | undefined,
@@ -50,29 +53,29 @@ export function closeOfContent(
   return { how: 'scan', evidence: 'unknown', atMs: Math.min(changedMs, nowMs), seq: close.seq };
 }
 
-/** True if a file that was changed then was changed after the close. */
+/** True if the file was changed after this close. */
 export function isAfter(changedMs: number, { atMs }: Close): boolean {
   return changedMs > atMs + ROUNDING_MS;
 }
 
-/** A dying process renames and links nothing; and if nobody died, whoever closed the file lives on. */
+/** A dying process renames and links nothing. If no process died, the closing process is alive. */
 function isProof({ how, evidence }: Close): boolean {
   return isPlaced(how) || evidence === 'clean';
 }
 
-/** True if its writer's death may have made the last close of a file. */
-export function isSuspect(close: Close | undefined, ending: Ending): boolean {
+/** True if the kernel may have made the last close of a file for a dying writer. */
+export function isSuspect(close: Close | undefined, ending: TaskEnding): boolean {
   if (close === undefined || isPlaced(close.how)) return false;
-  const { clean, writersStoppedAtMs, signalledAtMs, endedAtMs, killed, asked } = ending;
-  // This writer had to be stopped, so it does not matter how well the task ended, or whether it closed the file
-  // itself.
+  const { clean, writersStoppedAtMs, signalledAtMs, endedAtMs, bySignal, byStopSignal } = ending;
+  // capture had to stop this writer, so neither the task's exit status nor a close of its own proves anything.
   if (writersStoppedAtMs !== undefined && close.atMs >= writersStoppedAtMs) return true;
   if (clean || isProof(close)) return false;
   const isUnsignalled = signalledAtMs === undefined || close.atMs < signalledAtMs;
-  // A process has died, and a wrapper may pass that on as its own end. A signal from outside is another reason.
+  // A process has died, and a wrapper may pass on its status. A signal from outside would be another reason.
   if (close.evidence === 'doubtful' && isUnsignalled)
-    return endedAtMs - close.atMs < (asked ? PROMPT_NEWS_MS : LATE_NEWS_MS);
-  if (signalledAtMs === undefined) return endedAtMs - close.atMs < (killed ? PROMPT_NEWS_MS : LATE_NEWS_MS);
+    return endedAtMs - close.atMs < (byStopSignal ? KILL_DELAY_MS : WRAPPER_DELAY_MS);
+  if (signalledAtMs === undefined)
+    return endedAtMs - close.atMs < (bySignal ? KILL_DELAY_MS : WRAPPER_DELAY_MS);
   if (close.atMs < signalledAtMs) return false;
-  return killed || endedAtMs - close.atMs < HANDLED_LIFE_MS;
+  return bySignal || endedAtMs - close.atMs < HANDLED_LIFE_MS;
 }

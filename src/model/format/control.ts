@@ -1,25 +1,28 @@
-// What is said over the control socket: one JSON object a line, one request and one answer for each connection. Pure;
-// both sides check each line here and trust nothing that comes.
+// The messages on the control socket: one JSON object a line, one request and one answer for each connection. Pure.
+// Both sides validate each line here and trust nothing they receive.
 import type { LeftFile } from './records.ts';
 
-/** A unix socket's name: sun_path has 108 bytes, the last one is a NUL (unix(7)). */
+/** Longest path of a unix socket: sun_path has 108 bytes, and the last one is a NUL (unix(7)). */
 export const LONGEST_SOCKET_PATH_BYTES = 107;
 
 /** The longest line, without its line feed. */
 export const LONGEST_LINE_BYTES = 64 * 1024;
 
-/** Characters of a reason. */
+/** In characters. */
 const LONGEST_REASON = 400;
 
 export type ControlRequest =
-  /** Is somebody watching? Answered with `watching`. */
+  /** Is a sidecar watching? Answered with `watching`. */
   | { readonly kind: 'ping' }
-  /** Make durable what was closed before this request. Answered with `flushed`, after `timeoutMs` at the latest. */
+  /**
+   * Make everything durable that was closed before this request. Answered with `flushed`, after `timeoutMs` at the
+   * latest.
+   */
   | { readonly kind: 'flush'; readonly timeoutMs: number };
 
 /** What a flush achieved. */
 export interface Flushed {
-  /** Closed before the flush, and not both durable and recorded now. */
+  /** Files that were closed before the flush, and are not both durable and recorded. */
   readonly left: readonly LeftFile[];
   /** How many more of them there are. */
   readonly more: number;
@@ -39,12 +42,12 @@ export type ControlAnswer =
   | ({ readonly kind: 'flushed' } & Flushed)
   | { readonly kind: 'refused'; readonly why: string };
 
-/** The line of a message, with its line feed. */
+/** A message as a line, with its line feed. */
 export function controlLine(message: ControlRequest | ControlAnswer): string {
   return `${JSON.stringify(message)}\n`;
 }
 
-/** An answer that fits into a line: files that do not fit are only counted. Open checkpoints are named first. */
+/** The answer, short enough for one line: files that do not fit are only counted. Open checkpoints come first. */
 export function flushedAnswer(end: Omit<Flushed, 'more'>): ControlAnswer {
   const left = fitting(
     end.left.map(({ path, why }) => ({ path, why: why.slice(0, LONGEST_REASON) })),
@@ -68,7 +71,7 @@ function fitting<T>(files: readonly T[], roomBytes: number): readonly T[] {
   });
 }
 
-/** Undefined if the line is no request. */
+/** Undefined if the line is not a request. */
 export function parseRequest(line: string): ControlRequest | undefined {
   const message = parseObject(line);
   if (message === undefined) return undefined;
@@ -79,7 +82,7 @@ export function parseRequest(line: string): ControlRequest | undefined {
   return { kind, timeoutMs };
 }
 
-/** Undefined if the line is no answer. */
+/** Undefined if the line is not an answer. */
 export function parseAnswer(line: string): ControlAnswer | undefined {
   const message = parseObject(line);
   if (message === undefined) return undefined;

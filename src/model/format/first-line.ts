@@ -1,13 +1,13 @@
-// The first line that the user sees: who this is, where everything goes, what is captured. Pure.
+// The first line that the user sees: the task, the store, and what is captured. Pure.
 import { showPath } from '../path.ts';
 import type { Settings } from './settings.ts';
 
-/** Patterns of one kind that are spelled out; a manifest file may hold thousands. */
+/** Patterns of one kind that are listed; a manifest file may hold thousands. */
 const SHOWN = 5;
 
 /**
  * `task lmp, index 3, attempt 2 -> s3://b/lj; results: r.dat; checkpoints: k.chk; in /dev/shm/x; reclaim: auto`.
- * `attempt` is undefined where none has been claimed; `newStore` says so of a store that was not there.
+ * `attempt` is undefined if none has been claimed. `newStore` says that the store did not exist before.
  */
 export function firstLine(settings: Settings, attempt: number | undefined, newStore?: string): string {
   const { identity, manifest } = settings;

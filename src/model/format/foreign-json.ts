@@ -1,33 +1,33 @@
-// JSON that others may have written: in records, list segments, metadata and the queue. A text of some MiB can become so many
-// values that the heap ends, and with it the process. So they are counted before any is made.
+// JSON that others may have written: in records, list segments, metadata and the queue. A text of some MiB can expand
+// into so many values that the process runs out of heap. So the values are counted before any is created.
 
 /**
- * Names and values of one text. A record of 40,000 checkpoint files has as many; parsed it takes 50 MiB for a moment. What
- * takes most for each, names that differ all, takes 85 MiB.
+ * Names and values of one text. A record of 40,000 checkpoint files has this many; parsing it takes 50 MiB for a
+ * moment. The worst case, all names different, takes 85 MiB.
  */
 const MOST_VALUES = 1_000_000;
-/** Ours are nested eight deep. */
+/** capture's own JSON is nested eight deep. */
 const DEEPEST = 64;
 
-/** How many more may be kept of several texts: the values of one that is read are taken off. */
+/** How many more values may be kept in memory, over several texts. Each parsed text is subtracted. */
 export interface ValueBudget {
   left: number;
+  /** A text was refused because of those before it. */
+  isExceeded?: boolean;
 }
 
-/** The value that the text stands for, or why it is not made. */
+/** The parsed value, or the reason why the text is refused. */
 export function parseForeignJson(
   text: string,
   budget: ValueBudget = { left: MOST_VALUES },
 ): { readonly value: unknown } | { readonly invalid: string } {
   const counted = countValues(text, Math.min(MOST_VALUES, budget.left));
   if (counted === 'too deep') return { invalid: `it is nested more than ${DEEPEST} deep` };
-  if (counted === 'too many')
-    return {
-      invalid:
-        budget.left < MOST_VALUES
-          ? 'with others that are read already it has too many names and values'
-          : `it has more than ${MOST_VALUES} names and values`,
-    };
+  if (counted === 'too many') {
+    if (budget.left >= MOST_VALUES) return { invalid: `it has more than ${MOST_VALUES} names and values` };
+    budget.isExceeded = true;
+    return { invalid: 'with others that are read already it has too many names and values' };
+  }
   try {
     const value: unknown = JSON.parse(text);
     budget.left -= counted;
@@ -42,7 +42,7 @@ const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY, COMMA, COLON] = ['{',
   (char) => char.charCodeAt(0),
 );
 
-/** Each value but the first stands behind one of `[`, `{`, `,` and `:`, and so does each name. */
+/** Each value but the first, and each name, follows one of `[`, `{`, `,` and `:`. */
 function countValues(text: string, most: number): number | 'too deep' | 'too many' {
   let values = 1;
   let depth = 0;
@@ -60,7 +60,7 @@ function countValues(text: string, most: number): number | 'too deep' | 'too man
   return values;
 }
 
-/** Of its last quote, or of the text. */
+/** The position of its closing quote, or of the end of the text. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; ; at += 1) {
     at = text.indexOf('"', at);

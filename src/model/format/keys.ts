@@ -1,23 +1,26 @@
-// Object keys: the names that other programs rely on (docs/object-layout.md). Pure: the same file always
-// gets the same key, and no two declared files of one index ever share one.
+// Object keys: the names that other programs rely on (docs/object-layout.md). Pure: the same file always gets the same
+// key, and no two declared files of one index share one.
 import { md5Of } from '../md5.ts';
 import { decodePath, pathBytes, type RelPath } from '../path.ts';
 
-/** S3 allows 1,024 bytes; what is left is for the prefix of the user. */
+/** S3 allows 1,024 bytes; the rest is for the user's prefix. */
 const KEY_LIMIT_BYTES = 900;
-/** Of a path in a key; what is left is for the longest of our suffixes, so that all keys of a path begin alike. */
+/** Longest path in a key. The rest is for the longest suffix, so that all keys of a path begin alike. */
 const PATH_LIMIT_BYTES = 720;
-/** File systems allow 255 bytes for a component; what is left is for our suffixes. */
+/** File systems allow 255 bytes for a component; the rest is for suffixes. */
 const COMPONENT_LIMIT_BYTES = 200;
-/** Readable beginning of a shortened component, bytes. */
+/** Bytes of a shortened component that stay readable. */
 const SHORT_HEAD_BYTES = 120;
 
 const COMPRESSED = '.zst';
 
-/** Where the keys of one task of an array live. */
+/** The largest number of an attempt, a record, a set or an older object: the parsers of keys accept nine digits. */
+export const MOST_NUMBER = 999_999_999;
+
+/** Identifies the keys of one task of an array. */
 export interface KeyScope {
   readonly taskName: string;
-  /** `0` when the task is in no array. */
+  /** `0` if the task is not in an array. */
   readonly index: string;
 }
 
@@ -27,8 +30,8 @@ export function resultKey(path: RelPath, scope: KeyScope, compressed: boolean): 
 }
 
 /**
- * `<path>.<index>.partial-<attempt>[.zst]`: a partial result. If `n` is above 0, `.~<n>~` follows the attempt,
- * because the same attempt has staged a further state, or another task has left one under the same name.
+ * `<path>.<index>.partial-<attempt>[.zst]`: a partial result. If `n` is above 0, `.~<n>~` follows the attempt, because
+ * the same attempt has staged another state, or another task has left an object of the same name.
  */
 export function partialKey(
   path: RelPath,
@@ -40,12 +43,12 @@ export function partialKey(
   return withSuffix(path, `.${scope.index}.partial-${at.attempt}${again}`, compressed);
 }
 
-/** The beginning of the keys of all partial results of a path. */
+/** The prefix of the keys of all partial results of a path. */
 export function partialPrefix(path: RelPath, scope: KeyScope): string {
   return partialKey(path, scope, { attempt: 0, n: 0 }, false).replace(/0$/, '');
 }
 
-/** The attempt in what follows {@link partialPrefix} in a key; undefined if it is something else. */
+/** The attempt in the part of a key after {@link partialPrefix}; undefined if it is not a partial result. */
 export function parsePartial(rest: string): number | undefined {
   const match = /^([1-9]\d*)(?:\.~\d+~)?(?:\.zst)?$/.exec(rest);
   return match === null ? undefined : Number(match[1]);
@@ -69,19 +72,19 @@ export function pathOfResult(key: string, { index }: KeyScope): RelPath | undefi
   return plain?.endsWith(mark) === true ? pathOfKey(plain.slice(0, -mark.length)) : undefined;
 }
 
-/** `<path>.<index>.~<n>~[.zst]`: an older object of a result that came again. */
+/** `<path>.<index>.~<n>~[.zst]`: an older object of a result that was stored again. */
 export function keptKey(path: RelPath, scope: KeyScope, n: number, compressed: boolean): string {
   return withSuffix(path, `.${scope.index}.~${n}~`, compressed);
 }
 
-/** The beginning of the keys of all older objects of a result. */
+/** The prefix of the keys of all older objects of a result. */
 export function keptPrefix(path: RelPath, scope: KeyScope): string {
   return withSuffix(path, `.${scope.index}.~`, false);
 }
 
-/** The number in what follows {@link keptPrefix} in a key; undefined if it is something else. */
+/** The number in the part of a key after {@link keptPrefix}; undefined if it is not an older object. */
 export function parseKept(rest: string): number | undefined {
-  const match = /^([1-9]\d*)~(?:\.zst)?$/.exec(rest);
+  const match = /^([1-9]\d{0,8})~(?:\.zst)?$/.exec(rest);
   return match === null ? undefined : Number(match[1]);
 }
 
@@ -95,7 +98,7 @@ export function checkpointKey(
   return withSuffix(path, `.${scope.taskName}.${scope.index}.${at.attempt}-${at.generation}`, compressed);
 }
 
-/** `<path>.<task name>.<index>.<attempt>-<generation>.<segment>[.zst]`: a piece of a companion. */
+/** `<path>.<task name>.<index>.<attempt>-<generation>.<segment>[.zst]`: a segment of a companion. */
 export function segmentKey(
   path: RelPath,
   scope: KeyScope,
@@ -106,26 +109,26 @@ export function segmentKey(
   return withSuffix(path, `.${scope.taskName}.${scope.index}.${moment}`, compressed);
 }
 
-/** The beginning of the keys of all checkpoint objects and segments of a path, of all attempts. */
+/** The prefix of the keys of all checkpoint objects and segments of a path, of all attempts. */
 export function momentPrefix(path: RelPath, scope: KeyScope): string {
   return checkpointKey(path, scope, { attempt: 0, generation: 0 }, false).replace(/0-0$/, '');
 }
 
-/** What follows {@link momentPrefix} in a key; undefined if it is something else. */
+/** The part of a key after {@link momentPrefix}; undefined if it is neither a checkpoint nor a segment. */
 export function parseMoment(rest: string): { attempt: number; isSegment: boolean } | undefined {
   const match = /^([1-9]\d*)-\d+(\.\d+)?(?:\.zst)?$/.exec(rest);
   return match === null ? undefined : { attempt: Number(match[1]), isSegment: match[2] !== undefined };
 }
 
-/** The attempt and number of the segment that has this key; undefined if it is none's. */
+/** The attempt and number of the segment with this key; undefined if it is not a segment's key. */
 export function parseSegmentKey(key: string): { attempt: number; segment: number } | undefined {
   const match = /\.(\d+)-\d+\.(\d+)(?:\.zst)?$/.exec(key);
   return match === null ? undefined : { attempt: Number(match[1]), segment: Number(match[2]) };
 }
 
 /**
- * The keys under which an input is looked for, in this order: the index's own first. What somebody uploads by hand
- * (`aws s3 cp`) has its plain name as its key, which nobody has escaped.
+ * The keys to try for an input, in this order: the index's own first. An object that a user uploads by hand (`aws s3
+ * cp`) has its plain file name as its key, without escapes.
  */
 export function inputKeys(path: RelPath, scope: KeyScope): readonly { key: string; compressed: boolean }[] {
   const plain = isPlainKey(path) && stemOf(path) !== path ? [path] : [];
@@ -139,20 +142,21 @@ export function inputKeys(path: RelPath, scope: KeyScope): readonly { key: strin
   ];
 }
 
-/** True if a store takes the name of this file, or the beginning of it, as a key. */
+/** True if a store accepts the name of this file, or a prefix of it, as a key. */
 export function isPlainKey(path: RelPath): boolean {
   // A byte that is not UTF-8 is a lone surrogate (model/path).
   return !/\p{Surrogate}/u.test(path) && Buffer.byteLength(path) <= KEY_LIMIT_BYTES;
 }
 
 /**
- * A file whose name says that it is compressed already is stored as it is: `.zst` at the end of a key is always ours.
+ * A file whose name says that it is compressed is stored unchanged: `.zst` at the end of a key is always capture's
+ * own.
  */
 export function mayCompress(path: RelPath): boolean {
   return !path.endsWith(COMPRESSED);
 }
 
-/** Below it each task of the store has a folder. */
+/** Each task has a folder below this prefix. */
 export const TASKS_PREFIX = '.capture/';
 
 /** `.capture/<task name>/`: the prefix of the records of all indices. */
@@ -170,11 +174,11 @@ export function recordKey(scope: KeyScope, attempt: number, seq: number, kind: s
   return `${recordPrefix(scope)}${pad(attempt, 4)}-${pad(seq, 6)}.${kind}.json`;
 }
 
-/** What a record's key says, or undefined when it is no record's. */
+/** The parts of a record's key; undefined for any other key. */
 export function parseRecordKey(
   key: string,
 ): { attempt: number; seq: number; kind: string; status: number | undefined } | undefined {
-  const match = /\/(\d{4,})-(\d{6,})\.([a-z]+)(?:-(\d+))?\.json$/.exec(key);
+  const match = /\/(\d{4,9})-(\d{6,9})\.([a-z]+)(?:-(\d+))?\.json$/.exec(key);
   if (match === null) return undefined;
   const [, attempt, seq, kind, status] = match;
   return {
@@ -193,17 +197,17 @@ function withSuffix(path: RelPath, suffix: string, compressed: boolean): string 
   return `${stemOf(path)}${suffix}${compressed ? COMPRESSED : ''}`;
 }
 
-/** What all keys of a path begin with. */
+/** The common prefix of all keys of a path. */
 function stemOf(path: RelPath): string {
   const escaped = escapePath(path);
   if (Buffer.byteLength(escaped) > PATH_LIMIT_BYTES) return shorten(escaped.replaceAll('/', '%2F'), path);
-  // A file that is called as a checkpoint object is: with an index behind it, it would be a segment.
+  // A file named like a checkpoint object: with an index appended, its key would be a segment's.
   return escaped.replace(/(\.[\w-]+)\.(\d+-\d+)$/, '$1%2E$2');
 }
 
 /**
- * `%`, control bytes, bytes that are not UTF-8, and the dot of a final `.zst` become `%XX`; a component over
- * 200 bytes keeps its first 120 and the md5 of the whole path.
+ * `%`, control bytes, bytes that are not UTF-8, and the dot of a final `.zst` become `%XX`. A component over 200 bytes
+ * keeps its first 120 and the md5 of the whole path.
  */
 export function escapePath(path: RelPath): string {
   return path
@@ -215,21 +219,21 @@ export function escapePath(path: RelPath): string {
     .join('/');
 }
 
-/** The path that a key stands for: one that capture would not write so is the plain name of a file. */
+/** The path of a key. A key that capture would not write is taken as a plain file name. */
 export function pathOfKey(key: string): RelPath {
   return pathOfOwnKey(key) ?? key;
 }
 
 /**
- * The path whose keys begin so; undefined when it was shortened, which cannot be undone, and for what capture never
- * writes.
+ * The path whose keys have this prefix; undefined if it was shortened, which cannot be undone, or if capture never
+ * writes such a key.
  */
 export function pathOfOwnKey(escaped: string): RelPath | undefined {
   const path = unescapeKey(escaped);
   return stemOf(path) === escaped ? path : undefined;
 }
 
-/** The path that a key's path part stands for. A shortened one cannot be undone: it comes back as it is. */
+/** The path in a key's path part. Shortening cannot be undone: a shortened path is returned as it is. */
 export function unescapeKey(escaped: string): RelPath {
   if (!escaped.includes('%') || escaped.includes('%~')) return escaped;
   const bytes: Buffer[] = [];
@@ -266,7 +270,7 @@ function escapeEnding(part: string): string {
 
 function shorten(escaped: string, path: RelPath): string {
   let head = '';
-  // Never cut inside a character or a %XX.
+  // Never split a character or a %XX.
   for (const piece of escaped.match(/%[0-9A-F]{2}|./gsu) ?? []) {
     if (Buffer.byteLength(head + piece) > SHORT_HEAD_BYTES) break;
     head += piece;

@@ -1,7 +1,7 @@
-// The fields of a JSON line beside its text: which event it reports, and for which file. docs/messages.md lists both
-// for those who read the lines by program.
+// The fields of a JSON line besides its text: the event, and the file. docs/messages.md lists both for programs that
+// read the lines.
 
-/** docs/messages.md describes each. `message`: a text that has no event of its own. */
+/** docs/messages.md describes each. `message`: a text without an event of its own. */
 export const EVENTS = [
   'message',
   'mistake',
@@ -31,11 +31,11 @@ export const EVENTS = [
 
 export type EventName = (typeof EVENTS)[number];
 
-/** `hint`: what to do about it, a `try:` line in text. The other fields are in JSON only. */
+/** `hint`: what to do; in text output it is a `try:` line. The other fields appear in JSON only. */
 export interface MessageFields {
   readonly event?: EventName;
   readonly hint?: string | undefined;
-  /** Index of the array; missing if there is none. */
+  /** Index in the array; missing if there is none. */
   readonly index?: string | undefined;
   readonly attempt?: number | undefined;
   /** Relative to the work directory. */

@@ -1,5 +1,5 @@
 // How a message looks on the terminal and in a scheduler's output file. Pure; a file name in it can never forge a
-// line of its own.
+// line.
 import { showPath } from '../path.ts';
 import { plural } from '../units.ts';
 
@@ -7,12 +7,15 @@ export type MessageLevel = 'debug' | 'info' | 'warn' | 'error';
 
 const LABEL = { debug: 'debug: ', info: '', warn: 'warning: ', error: '' } as const;
 
-/** Erases everything to the right of the cursor (ECMA-48, EL): the rest of a progress line below the message. */
+/**
+ * Erases everything to the right of the cursor (ECMA-48, EL): the rest of the progress line that the message
+ * overwrites.
+ */
 const ERASE_REST = '\u001b[K';
 
 /**
- * `capture: warning: message`, and `  try: hint` on a line of its own; ends with a line feed. `at`: the time, which
- * comes first; undefined on a terminal, where somebody is watching.
+ * `capture: warning: message`, and ` try: hint` on a line of its own; ends with a line feed. `at`: the time, printed
+ * first; undefined on a terminal, where the user is watching.
  */
 export function messageLines(
   level: MessageLevel,
@@ -25,7 +28,7 @@ export function messageLines(
   return hint === undefined ? line : `${line}  try: ${showPath(hint)}${end}`;
 }
 
-/** Takes the place of messages that were dropped while nobody read. */
+/** Replaces messages that were dropped because nobody read them. */
 export function droppedLine(count: number, at: Date | undefined): string {
   return messageLines('warn', `${plural(count, 'message')} dropped: nobody read them`, undefined, at);
 }

@@ -1,87 +1,90 @@
-// The typed messages between launcher and sidecar, over the fork channel, or over a socket if tasks share a sidecar. The
-// launcher decides about the task; the sidecar decides about files and the store.
+// The typed messages between launcher and sidecar, over the fork channel, or over a socket if tasks share a sidecar.
+// The launcher decides about the task; the sidecar decides about files and the store.
 import type { ExitStatus } from '../exit-status.ts';
 import type { Notice } from './notice.ts';
 import type { Settings } from './settings.ts';
 
-/** How a process ended, as waitpid(2) has it. A signal is `SIGTERM`, ..., and `SIG34` where it has no other name. */
+/** How a process ended, in the terms of waitpid(2). A signal is `SIGTERM` and so on, or `SIG34` if it has no name. */
 export type Ended =
   | { readonly code: number; readonly signal: undefined }
   | { readonly code: undefined; readonly signal: string };
 
-/** What processes have used that have ended, and the children that they have waited for (getrusage(2)). */
+/** Resource usage of processes that have ended, and of the children that they have waited for (getrusage(2)). */
 export interface Usage {
   readonly cpuS: number;
-  /** The most memory that any one of them ever had. */
+  /** The largest peak of any one of them. */
   readonly maxRssBytes: number;
 }
 
 /** How the task's main process ended. */
 export type TaskEnd = Ended & {
-  /** When the launcher learnt of it, ms since the epoch. */
+  /** When the launcher learnt that the task had ended, ms since the epoch. */
   readonly atMs: number;
 };
 
 /**
- * Where stdout and stderr stood when the launcher began, bytes: all that follows is of this attempt. Only the launcher
- * knows it still when a sidecar is replaced that had stored nothing of them.
+ * Byte offsets of stdout and stderr when the launcher began: everything after them is this attempt's output. If a
+ * sidecar died before it had stored any output, only the launcher can tell its replacement.
  */
 export type OutputsFrom = readonly [stdout: number, stderr: number];
 
 export type ToSidecar =
-  /** The first message. `attempt` is set if a dead sidecar is being replaced: then this one must not claim anew. */
+  /** The first message. `attempt` is set if this sidecar replaces a dead one: then it must not claim a new attempt. */
   | {
       readonly kind: 'start';
       readonly settings: Settings;
       readonly attempt: number | undefined;
-      /** Offset of the launcher's clock, which gives the instants in messages. */
+      /** Offset of the launcher's clock, which all instants in messages refer to. */
       readonly clockOffsetMs: number;
       /** Set if the task's output is to be stored. */
       readonly outputsFrom?: OutputsFrom | undefined;
       /**
-       * To a replacement: minor faults of the launcher's children that have ended, as long as the task's main process is
-       * none of them (proc_pid_stat(5), cminflt). If the count has grown since, one more has ended.
+       * For a replacement: minor faults of the launcher's ended children, as long as the task's main process is not
+       * among them (proc_pid_stat(5), cminflt). If the count has grown since, another child has ended.
        */
       readonly launcherFaults?: number | undefined;
-      /** The launcher's, for the user's own check; left out if the sidecar has the same. */
+      /** The launcher's environment, for the user's own check; absent if the sidecar has the same. */
       readonly env?: NodeJS.ProcessEnv | undefined;
     }
   | { readonly kind: 'task-started'; readonly pid: number }
-  /** A signal is on its way to the task, or the launcher received it: from now on a close may be a death's. */
+  /**
+   * The launcher is sending a signal to the task, or has received it. From now on the kernel may close files for a
+   * dying process.
+   */
   | {
       readonly kind: 'task-signalled';
       readonly signal: string;
       readonly atMs: number;
       readonly lastCall: boolean;
     }
-  /** We will be stopped at this instant, ms since the epoch; undefined: it was taken back. */
+  /** capture will be stopped at this instant, ms since the epoch; undefined: the notice was withdrawn. */
   | { readonly kind: 'noticed'; readonly deadlineMs: number | undefined }
-  /** The task and all that it left behind are gone: scan, drain, write the last record, answer `ended`. */
+  /** The task and all processes that it left behind have ended: scan, drain, write the last record, answer `ended`. */
   | {
       readonly kind: 'task-ended';
       readonly end: TaskEnd;
       /** A notice or SIGTERM came before the task ended. */
       readonly preempted: boolean;
-      /** Ms since the epoch at which we will be killed, if that is known. */
+      /** When capture itself will be killed, ms since the epoch, if that is known. */
       readonly deadlineMs: number | undefined;
-      /** When processes were told to end that the task left behind and that still wrote a declared file. */
+      /** When the launcher stopped processes that the task left behind and that still wrote a declared file. */
       readonly writersStoppedAtMs?: number | undefined;
-      /** Who asked us to stop, for the record. */
+      /** Who asked capture to stop, for the record. */
       readonly reason?: string | undefined;
-      /** What the task has used. */
+      /** Resource usage of the task. */
       readonly usage?: Usage | undefined;
     }
-  /** The task could not be started at all: write `failed-<status>`, as this attempt has stored nothing. */
+  /** The task could not be started at all: write `failed-<status>`. This attempt has stored nothing. */
   | {
       readonly kind: 'task-not-started';
       readonly status: ExitStatus;
       readonly reason: string;
-      /** We were asked to end before it could be started. */
+      /** capture was asked to end before it could start the task. */
       readonly preempted: boolean;
     };
 
-/** What the sidecar reports of its own accord while the task runs. */
-export type News = Extract<
+/** Unsolicited reports of the sidecar while the task runs. */
+export type SidecarReport = Extract<
   FromSidecar,
   { readonly kind: 'signal-seen' | 'notice' | 'notice-withdrawn' | 'drain-takes' | 'fenced' }
 >;
@@ -89,11 +92,11 @@ export type News = Extract<
 export type FromSidecar =
   /** The module is loaded and its signal handlers are set; sent before `start` is read. */
   | { readonly kind: 'hello'; readonly pid: number }
-  /** Restored, watching: the task may start. */
+  /** The restore is complete and the watch is set: the task may start. */
   | {
       readonly kind: 'ready';
       readonly attempt: number;
-      /** Generation that was restored, as `<attempt>-<generation>`; '' if none was. */
+      /** The restored generation, as `<attempt>-<generation>`; '' if none was restored. */
       readonly restored: string;
       /** Unique id of this run of the task, for CAPTURED_RUN. */
       readonly runToken: string;
@@ -109,19 +112,21 @@ export type FromSidecar =
       readonly message: string;
       readonly hint: string | undefined;
     }
-  /** A signal that the sidecar does not obey, reported so that the launcher knows it was broadcast. */
+  /**
+   * The sidecar received a signal that it does not obey. The report shows the launcher that the signal was broadcast.
+   */
   | { readonly kind: 'signal-seen'; readonly signal: string; readonly atMs: number }
-  /** A source says that we will be stopped, or takes that back. */
+  /** A source says that capture will be stopped, or withdraws that. */
   | { readonly kind: 'notice' | 'notice-withdrawn'; readonly notice: Notice }
-  /** After `noticed`: how long sending the task's last files takes, as measured. */
+  /** After `noticed`: the measured time to send the task's last files. */
   | { readonly kind: 'drain-takes'; readonly ms: number }
   /** Another attempt has taken over this index: stop the task. */
   | { readonly kind: 'fenced'; readonly message: string }
   | {
       /** Everything is written. */
       readonly kind: 'ended';
-      /** capture's own verdict; undefined: the task's status stands. */
+      /** capture's own status; undefined: the task's status stands. */
       readonly status: ExitStatus | undefined;
-      /** Nothing that the task closed is only in the work directory. */
+      /** Everything that the task closed is stored. */
       readonly isSaved: boolean;
     };

@@ -1,11 +1,11 @@
-// What a notice is: somebody says that this machine or container will be taken away. Pure; src/notices listens to the
-// sources, the launcher decides what to do about it.
+// A notice: somebody says that this machine or container will be taken away. Pure; src/notices listens to the sources,
+// the launcher decides what to do.
 import { formatMs, parseDurationMs } from '../units.ts';
 
 export interface Notice {
   /** `ec2`, `gce`, `azure`, `file`, `after`, or a signal's name. */
   readonly source: string;
-  /** `advice`: nothing is certain yet, it only asks for a flush (EC2 rebalance). */
+  /** `advice`: nothing is certain yet, only a flush is due (EC2 rebalance recommendation). */
   readonly kind: 'stop' | 'advice';
   /** When the machine or container is taken away, ms since the epoch; undefined: the source does not say. */
   readonly atMs: number | undefined;
@@ -13,12 +13,12 @@ export interface Notice {
   readonly what: string;
 }
 
-/** True if it is the same notice, told twice: same source, kind and instant. */
+/** True if both are the same notice: same source, kind and instant. */
 export function sameNotice(a: Notice, b: Notice): boolean {
   return a.source === b.source && a.kind === b.kind && a.atMs === b.atMs;
 }
 
-/** One `--notice`. `after` comes this long after the start and names no instant: `--grace` gives it. */
+/** One `--notice`. `after` fires this long after the start and names no instant: the deadline comes from `--grace`. */
 export type NoticeChoice =
   | { readonly kind: 'auto' | 'none' | 'ec2' | 'gce' | 'azure' }
   | { readonly kind: 'file'; readonly path: string }
@@ -27,7 +27,7 @@ export type NoticeChoice =
 /** setTimeout takes 32 bits of milliseconds (Node, "Timers"). */
 const LONGEST_MS = 24 * 86_400_000;
 
-/** The value of one `--notice`, or what was expected instead (the shape of src/cli/options/readers.ts). */
+/** The value of one `--notice`, or what was expected instead (in the form of src/cli/options/readers.ts). */
 export function parseNotice(
   text: string,
 ): { readonly value: NoticeChoice } | { readonly is: string; readonly example: string } {

@@ -1,4 +1,4 @@
-// Whose object is it, and which file does it hold? capture's own objects say so in their metadata; a listing of
+// Who stored an object, and which file does it hold? capture's own objects say so in their metadata. A listing of
 // inputs leaves them out, except the results of its own index. Pure.
 import type { RelPath } from '../path.ts';
 import { pathOfOwnKey, TASKS_PREFIX } from './keys.ts';
@@ -6,12 +6,12 @@ import { pathOfOwnKey, TASKS_PREFIX } from './keys.ts';
 /** An object that capture itself stored under this very key, with `--run` of the attempt that stored it. */
 export type Origin = { readonly runId: string | undefined } & (
   | {
-      /** The newest one of its index. */
+      /** The newest result of its index. */
       readonly kind: 'result';
-      /** The file that it holds; undefined if the key is shortened: then only its record knows. */
+      /** The file that it holds; undefined if the key is shortened: then only its record names the file. */
       readonly path: RelPath | undefined;
     }
-  /** A checkpoint, a segment, a partial, an older object. */
+  /** A checkpoint, a segment, a partial result, or an older object. */
   | { readonly kind: 'other' }
 );
 
@@ -19,8 +19,8 @@ export type Origin = { readonly runId: string | undefined } & (
 const PUSH_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * Undefined if somebody else put the object there: nothing says that it is ours, or it was copied from one of ours to
- * another name (a copy keeps the metadata).
+ * Undefined if another program stored the object: it has no metadata of capture's, or it is a copy of one of capture's
+ * objects under another name (a copy keeps the metadata).
  */
 export function originOf(key: string, meta: Readonly<Record<string, string>>): Origin | undefined {
   const { push = '', index = '', 'run-id': runId } = meta;
@@ -30,14 +30,14 @@ export function originOf(key: string, meta: Readonly<Record<string, string>>): O
   return escaped === undefined ? undefined : { kind: 'result', path: pathOfOwnKey(escaped), runId };
 }
 
-/** What follows the index in those keys of model/format/keys that are no result's. */
+/** What follows the index in keys of model/format/keys that are not results. */
 const NOT_A_RESULT = [
   String.raw`\.\d+-\d+(\.\d+)?`,
   String.raw`\.partial-\d+(\.~\d+~)?`,
   String.raw`\.~\d+~`,
 ].join('|');
 
-/** True for a key in a `.capture/` directory, of this prefix or of one below it. */
+/** True for a key in a `.capture/` directory of this prefix, or of one below it. */
 export function isRecordKey(key: string): boolean {
   return key.startsWith(TASKS_PREFIX) || key.includes(`/${TASKS_PREFIX}`);
 }

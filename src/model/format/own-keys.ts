@@ -1,6 +1,6 @@
-// Which keys are believed of a record. What a record names is downloaded, renamed and deleted, so it may name only what
-// its own task and index could have stored by then: each kind of object has one shape of key (keys.ts). Pure;
-// records/claim and records/read ask it of everything that they read.
+// Which keys in a record are trusted. capture downloads, renames and deletes what a record names, so a record may name
+// only objects that its own task and index could have stored by then. Each kind of object has one form of key
+// (keys.ts). Pure; records/claim and records/read apply it to everything that they read.
 import { isInside, type RelPath } from '../path.ts';
 import {
   type KeyScope,
@@ -14,14 +14,14 @@ import {
 } from './keys.ts';
 import type { CaptureRecord, Generation, StoredFile } from './records.ts';
 
-/** Who has written what is read. */
+/** The writer of a record. */
 export interface Writer {
   readonly scope: KeyScope;
-  /** It knows nothing of a later one. */
+  /** A record of this attempt cannot name an object of a later one. */
   readonly attempt: number;
 }
 
-/** The first key in the record that this index has not stored by then, as no attempt of it would build it. */
+/** The first key or set in the record that no attempt of this index can have stored by then. */
 export function foreignKeyIn(record: CaptureRecord, scope: KeyScope): string | undefined {
   const by = { scope, attempt: record.attempt };
   return (
@@ -32,7 +32,7 @@ export function foreignKeyIn(record: CaptureRecord, scope: KeyScope): string | u
   );
 }
 
-/** The same of results, such as those of a list segment. */
+/** The same for results, such as those of a list segment. */
 export function foreignResult(
   results: readonly StoredFile[],
   { scope, attempt }: Writer,
@@ -44,7 +44,9 @@ export function foreignResult(
   return results.find((file) => !isOwn(file))?.key;
 }
 
-function foreignInSet({ members, companions, lacking = [] }: Generation, by: Writer): string | undefined {
+function foreignInSet(set: Generation, by: Writer): string | undefined {
+  const { members, companions, lacking = [] } = set;
+  if (set.attempt > by.attempt) return `set ${set.attempt}-${set.generation}`;
   return (
     members.find((member) => !isMoment(member, by, false))?.key ??
     firstOf(
@@ -81,7 +83,7 @@ function isPartial(named: Named, { scope, attempt }: Writer): boolean {
   return by !== undefined && by <= attempt;
 }
 
-/** What follows the prefix in a key; '' if this path has no such key. */
+/** The part of the key after the prefix; '' if no key of this path has that form. */
 function restOf({ path, key, compressed }: Named, prefix: string): string {
   const isOwn = isInside(path) && key.startsWith(prefix) && key.endsWith('.zst') === compressed;
   return isOwn ? key.slice(prefix.length) : '';

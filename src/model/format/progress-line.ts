@@ -1,30 +1,30 @@
-// How far a restore, the drain or a gathering is, in one line. Pure: the clock is the caller's.
+// The progress of a restore, a drain or a gathering, in one line. Pure: the caller has the clock.
 import { formatBytes, formatMs, plural } from '../units.ts';
 
-/** One file on its way. Bytes are those of the local file; if it is sent compressed, fewer may be reported. */
+/** One file in transfer. Bytes are those of the local file; if it is sent compressed, fewer may be reported. */
 export interface FileProgress {
   moved(bytes: number): void;
-  /** All of it has arrived, with so many bytes. */
+  /** All of it has arrived: this many bytes. */
   done(bytes: number): void;
-  /** Given up, or to be tried again: nothing of it counts. Does nothing after `done`. */
+  /** Given up, or to be retried: its bytes do not count. Does nothing after `done`. */
   failed(): void;
 }
 
-export interface HowFar {
+export interface TransferProgress {
   /** `restoring`, `storing` */
   readonly what: string;
   readonly files: number;
   readonly filesDone: number;
-  /** Undefined if nobody knows. */
+  /** Undefined if unknown. */
   readonly bytes: number | undefined;
   readonly bytesDone: number;
-  /** Of those, how many since it began. */
+  /** How many of these since the transfer began. */
   readonly bytesMoved: number;
   readonly elapsedMs: number;
 }
 
-/** `storing: 3 of 12 files, 1.2 GiB of 4.0 GiB, 110.0 MiB/s, 25.5 s left`; leaves out what nobody can know. */
-export function progressLine(far: HowFar): string {
+/** `storing: 3 of 12 files, 1.2 GiB of 4.0 GiB, 110.0 MiB/s, 25.5 s left`; leaves out what is unknown. */
+export function progressLine(far: TransferProgress): string {
   const { what, files, filesDone, bytes, bytesDone, bytesMoved, elapsedMs } = far;
   const perMs = bytesMoved / Math.max(1, elapsedMs);
   const knowsAll = bytes !== undefined && bytes > 0 && bytes >= bytesDone;
@@ -37,8 +37,8 @@ export function progressLine(far: HowFar): string {
 }
 
 /**
- * What draws a line so that the cursor is left at its beginning: the next message, even one of another process, is
- * written over it, and erases the rest (model/format/message-line). With wrapping off (DECAWM, xterm's "Control
+ * The control sequences for a line that leaves the cursor at its beginning: the next message, even of another process,
+ * overwrites it and erases the rest (model/format/message-line). With wrapping off (DECAWM, xterm's "Control
  * Sequences") it stays one line on any terminal.
  */
 export function drawnLine(text: string): string {

@@ -1,50 +1,62 @@
 // The records: small immutable JSON objects that say what an attempt has stored so far. The format is fixed, because
-// other programs read them. Everything read from a store is validated here before anything believes it.
+// other programs read them. Everything read from a store is validated here before it is used.
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import { isInside } from '../path.ts';
+import { formatBytes } from '../units.ts';
 import { parseForeignJson, type ValueBudget } from './foreign-json.ts';
+import { MOST_NUMBER } from './keys.ts';
 import { resourcesSchema } from './resources.ts';
 
-/** The largest record that is read; a larger one is not ours. */
+/** The largest record that capture reads; it writes no larger one. */
 export const RECORD_LIMIT_BYTES = 16 * 2 ** 20;
 /** A record with more results than this moves them into an immutable list segment. */
 export const RESULTS_PER_SEGMENT = 1000;
 
-/** Of 10,000,000 results. */
+/** Enough for 10,000,000 results. */
 const SEGMENTS_LIMIT = 10_000;
-/** Nobody keeps more generations than this: such a record is not ours. */
+/** A record names the newest of them: what an older sidecar has sent is there by then. */
+export const TAKEOVERS_LIMIT = 100;
+/** Nobody keeps more generations than this: capture writes no such record. */
 const GENERATIONS_LIMIT = 10_000;
 
-/** A key below the store's own prefix: a record must not make us read or delete anything else. */
+function areUnique(keys: readonly string[]): boolean {
+  return new Set(keys).size === keys.length;
+}
+
+/** A key below the store's own prefix: a record must not make capture read or delete anything else. */
 const storeKey = z.string().max(1024).refine(isInside, 'no key of this store');
-/** Ns since the epoch, of 64 bits. */
+/** PATH_MAX, with its NUL (limits.h). A character of a path is at least one byte. */
+const LONGEST_PATH = 4095;
+const filePath = z.string().min(1).max(LONGEST_PATH);
+const number = z.int().positive().max(MOST_NUMBER);
+/** Ns since the epoch, 64 bits. */
 const mtimeNs = z.string().regex(/^-?\d{1,19}$/);
 const md5 = z.string().regex(/^[0-9a-f]{32}$/);
 const time = z.iso.datetime();
 
-/** One stored object and the file that it was. */
+/** One stored object and the state of the file that it holds. */
 const storedFile = z.object({
   /** The true path: keys can be shortened and escaped. */
-  path: z.string().min(1),
+  path: filePath,
   kind: z.enum(['file', 'link']).default('file'),
   key: storeKey,
   push: z.string().min(1),
-  attempt: z.int().positive(),
-  /** Of the uncompressed bytes; for a link, of the target's text. */
+  attempt: number,
+  /** Of the uncompressed bytes; for a link, of its target. */
   md5,
   size: z.int().nonnegative(),
-  /** Size of the object as it is stored; absent where a later attempt found it by its metadata. */
+  /** Size of the object as stored; absent if a later attempt found the object by its metadata. */
   storedSize: z.int().nonnegative().optional(),
   compressed: z.boolean(),
   mtimeNs,
   mode: z.int().min(0).max(0o7777),
-  /** A death closed it, or nothing proves otherwise. */
+  /** The kernel closed it for a dying process, or nothing proves otherwise. */
   suspect: z.boolean().optional(),
 });
 export type StoredFile = Readonly<z.infer<typeof storedFile>>;
 
-/** Bytes `first` to `first + size` of a companion; a restore joins its segments in order. */
+/** Bytes `first` to `first + size` of a companion. A restore joins the segments in order. */
 const segment = z.object({
   key: storeKey,
   push: z.string().min(1),
@@ -56,36 +68,36 @@ const segment = z.object({
 });
 export type Segment = Readonly<z.infer<typeof segment>>;
 
-/** An append-only file that the task kept open, at its size when the members were seen, or longer. */
+/** An append-only file that the task kept open, with at least its size at the time of the members. */
 const companion = z.object({
-  path: z.string().min(1),
+  path: filePath,
   size: z.int().nonnegative(),
   mode: z.int().min(0).max(0o7777),
   segments: z.array(segment),
-  /** A result that was open and only appended to, which nobody declared as a companion. */
+  /** A result that was open and only appended to, and that nobody declared as a companion. */
   result: z.boolean().optional(),
 });
 export type Companion = Readonly<z.infer<typeof companion>>;
 
-/** A declared result with content that did not stand under its name when a generation was committed. */
+/** A declared result with content that was not stored under its name when a generation was committed. */
 const behind = z.object({
-  path: z.string().min(1),
-  /** Nobody had closed it; otherwise it was on its way, or staged. */
+  path: filePath,
+  /** The task had it open; otherwise it was being sent, or was staged. */
   open: z.boolean(),
-  /** The state that the generation is ahead of: with its attempt, size and mtime it is known again in the store. */
+  /** The state that the generation is ahead of. Attempt, size and mtime identify it in the store. */
   size: z.int().nonnegative(),
   mtimeNs,
-  /** It was closed before the last of the members: if nobody died before them, whoever closed it lived on. */
+  /** It was closed before the last of the members. If no process died before that, a living process closed it. */
   followed: z.boolean().optional(),
 });
 export type Behind = Readonly<z.infer<typeof behind>>;
 
-/** What `attempt` had written to a result and is not stored under its key: a resume has continued after it. */
+/** What `attempt` had written to a result and is not stored under its key. A resume has continued after it. */
 export const lackingSchema = z.object({
-  path: z.string().min(1),
+  path: filePath,
   open: z.boolean(),
-  attempt: z.int().positive(),
-  /** Key of the staged object that this attempt left; without one it is stored nowhere. */
+  attempt: number,
+  /** Key of the object that this attempt staged; absent: it is stored nowhere. */
   key: storeKey.optional(),
   /** The object is whole: a good generation followed it. It gets the result's name when the index is done. */
   whole: z.boolean().optional(),
@@ -94,30 +106,32 @@ export type Lacking = Readonly<z.infer<typeof lackingSchema>>;
 
 const generation = z.object({
   /** Together unique and in time order. */
-  attempt: z.int().positive(),
-  generation: z.int().positive(),
+  attempt: number,
+  generation: number,
   at: time,
   members: z.array(storedFile),
   companions: z.array(companion).default([]),
   suspect: z.boolean().optional(),
   incomplete: z.boolean().optional(),
-  /** Results that it is ahead of: 1,000 at most. */
+  /** Results that the generation is ahead of: 1,000 at most. */
   behind: z.array(behind).optional(),
-  /** What results have lost by resumes before it. */
+  /** What results have lost by earlier resumes. */
   lacking: z.array(lackingSchema).optional(),
-  /**
-   * All members at one instant at which none had a writer; nothing more is known. It is what a power cut would leave.
-   */
+  /** All members at one instant without a writer; nothing more is known. A power cut would leave the same. */
   instant: z.boolean().optional(),
-  /** How its files are known to be of one round: by which evidence. */
+  /** The evidence that its files belong to one round. */
   proof: z.string().max(20).optional(),
-  /** A death may have made a close of it; a later record says whether one did. */
+  /** The kernel may have closed a member for a dying process; a later record says whether it did. */
   unproven: z.boolean().optional(),
 });
 export type Generation = Readonly<z.infer<typeof generation>>;
 
-/** A declared file of the last record that is not stored. */
-const leftFile = z.object({ path: z.string(), why: z.string() });
+/** The first numbers that a replacement sidecar uses, for its records and for its sets. */
+const takeover = z.object({ seq: number, generation: number });
+export type Takeover = Readonly<z.infer<typeof takeover>>;
+
+/** A declared file that is not stored when the last record is written. */
+const leftFile = z.object({ path: z.string().max(LONGEST_PATH), why: z.string() });
 export type LeftFile = Readonly<z.infer<typeof leftFile>>;
 
 export const RECORD_KINDS = [
@@ -131,7 +145,7 @@ export const RECORD_KINDS = [
 ] as const;
 export type RecordKind = (typeof RECORD_KINDS)[number];
 
-/** True for a record after which its attempt writes no other. */
+/** True for a record that is its attempt's last. */
 export function isLast(kind: RecordKind): kind is 'preempted' | 'failed' | 'ended' | 'done' {
   return kind === 'preempted' || kind === 'failed' || kind === 'ended' || kind === 'done';
 }
@@ -144,8 +158,8 @@ const recordSchema = z.object({
   /** Unique id of the put that made this record. */
   push: z.string().min(1),
   capture: z.string(),
-  attempt: z.int().positive(),
-  seq: z.int().nonnegative(),
+  attempt: number,
+  seq: z.int().nonnegative().max(MOST_NUMBER),
   at: time,
   task: z.string(),
   index: z.string(),
@@ -155,25 +169,27 @@ const recordSchema = z.object({
   argv: z.array(z.string()),
   scheduler: z.record(z.string(), z.string()).default({}),
   startedAt: time,
-  /** The generation that the attempt began with, `<attempt>-<generation>`. */
+  /** The generation that the attempt resumed from, `<attempt>-<generation>`. */
   restored: z.string().optional(),
-  /** Keys of list segments, oldest first; an entry further on replaces an earlier one of the same path. */
-  segments: z.array(storeKey).max(SEGMENTS_LIMIT).default([]),
+  /** Keys of list segments, oldest first; a later entry replaces an earlier one of the same path. */
+  segments: z.array(storeKey).max(SEGMENTS_LIMIT).refine(areUnique, 'named twice').default([]),
   results: z.array(storedFile).default([]),
-  /** Partial results of this attempt, stored beside the results: never a baseline, never restored. */
+  /** Partial results of this attempt, stored beside the results. Never a baseline, never restored. */
   partials: z.array(storedFile).default([]),
-  /** Older objects of results that came again (`.~n~`), by path the highest n. */
-  kept: z.record(z.string(), z.int()).default({}),
+  /** The highest n of the older objects (`.~n~`) of each path whose result was stored again. */
+  kept: z.record(filePath, z.int().max(MOST_NUMBER)).default({}),
   /** Newest first. */
   generations: z.array(generation).max(GENERATIONS_LIMIT).default([]),
-  /** Sets of its run that earlier records name, and this one does not, are deleted. */
+  /** The replacement sidecars of this attempt, in order. */
+  takeovers: z.array(takeover).max(TAKEOVERS_LIMIT).optional(),
+  /** Sets of this run that earlier records name, and this one does not, are deleted. */
   pruned: z.boolean().optional(),
-  /** Sets that a record of an earlier attempt names, and that are deleted since: `<attempt>-<generation>`. */
+  /** Deleted sets that an earlier record names: `<attempt>-<generation>`. */
   dropped: z.array(z.string()).optional(),
-  /** Nothing that earlier records name is stored any more, of no run (`capture rm`). */
+  /** Nothing that earlier records name is stored any more, of any run (`capture rm`). */
   removed: z.boolean().optional(),
   left: z.array(leftFile).default([]),
-  /** The task's end: exit code or signal, and what capture exited with. */
+  /** The task's end: its exit code or signal, and capture's exit status. */
   end: z
     .object({
       code: z.int().optional(),
@@ -182,14 +198,14 @@ const recordSchema = z.object({
       reason: z.string().optional(),
     })
     .optional(),
-  /** What the attempt has used by then. If it makes no sense, the record is believed without it. */
+  /** Resource usage so far. If the field is invalid, the record is used without it. */
   resources: resourcesSchema.optional().catch(undefined),
 });
 export type CaptureRecord = Readonly<z.infer<typeof recordSchema>>;
 
 const segmentSchema = z.object({ format, results: z.array(storedFile) });
 
-/** A record, or why the text is none. `budget`: of the records that are kept beside it. */
+/** A record, or why the text is not one. `budget`: for all records that are kept together. */
 export function parseRecord(
   text: string,
   budget?: ValueBudget,
@@ -197,13 +213,21 @@ export function parseRecord(
   return parseWith(recordSchema, text, budget);
 }
 
-/** The entries of a list segment, or why the text is none. */
+/** Why {@link parseRecord}, or the reader of the object, would refuse this text of ours; undefined: it would not. */
+export function whyUnreadable(text: string): string | undefined {
+  if (Buffer.byteLength(text) > RECORD_LIMIT_BYTES)
+    return `it is larger than ${formatBytes(RECORD_LIMIT_BYTES)}`;
+  const parsed = parseRecord(text);
+  return 'invalid' in parsed ? parsed.invalid : undefined;
+}
+
+/** The entries of a list segment, or why the text is not one. */
 export function parseSegment(text: string): readonly StoredFile[] | { readonly invalid: string } {
   const parsed = parseWith(segmentSchema, text);
   return 'invalid' in parsed ? parsed : parsed.results;
 }
 
-/** Only a text with the right checksum is believed. */
+/** Accepts only a text with the right checksum. */
 function parseWith<T>(
   schema: z.ZodType<T>,
   text: string,
@@ -222,8 +246,8 @@ function parseWith<T>(
 }
 
 /**
- * The text ends with a checksum of itself: if a bit flips in the store, in a field's name or in a path, nothing else may
- * be restored without a word.
+ * The text ends with its own checksum. If a bit flips in the store, in a field's name or in a path, capture must not
+ * silently restore something else.
  */
 const HEX_DIGITS = 64;
 const BEFORE = ',"sum":"';
@@ -237,8 +261,8 @@ export function textWithSum(body: object): string {
 }
 
 /**
- * `right`, `wrong`, or `none` if the text does not end with a checksum. The sum is the SHA-256 (lower case hex) of
- * the text in UTF-8 with `,"sum":"..."` left out.
+ * `right`, `wrong`, or `none` if the text does not end with a checksum. The sum is the SHA-256 (lower case hex) of the
+ * text in UTF-8 with `,"sum":"..."` left out.
  */
 export function checkSum(text: string): 'right' | 'wrong' | 'none' {
   const ending = text.slice(-ENDING_LENGTH);

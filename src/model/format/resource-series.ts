@@ -1,17 +1,17 @@
-// What was measured in a run of any length, as a series of bounded size: steps of equal length, each with the mean and
-// the highest of its samples. When there are too many steps, each two become one. Pure: time comes in.
+// Measurements of a run of any length, as a series of bounded size: steps of equal length, each with the mean and the
+// maximum of its samples. If there are too many steps, every two are merged. Pure: times are arguments.
 import { type Metric, METRICS, type Resources } from './resources.ts';
 
-/** How far apart samples are. */
+/** The interval between samples. */
 export const SAMPLE_EVERY_MS = 10_000;
 /** An hour is 45 steps of 80 s. */
 const MOST_STEPS = 48;
-/** Three digits are as exact as any drawing, and short. */
+/** Three digits are exact enough for any drawing, and short. */
 const MOST_DIGITS = 999;
-/** Cores and load are counted in 1/1024, all else in whole numbers. */
+/** Cores and load are counted in 1/1024, everything else in whole numbers. */
 const FINEST: Partial<Record<Metric, number>> = { taskCpu: 2 ** -10, captureCpu: 2 ** -10, load: 2 ** -10 };
 
-/** `undefined`: not seen. */
+/** `undefined`: not measured. */
 export type Sample = { readonly [one in Metric]?: number | undefined };
 
 interface Cell {
@@ -26,13 +26,13 @@ export class ResourceSeries {
   #stepMs = SAMPLE_EVERY_MS;
   #steps: Step[] = [];
 
-  /** `before`: of a sidecar that this one replaces. */
+  /** `before`: the series of the sidecar that this one replaces. */
   constructor(nowMs: number, before?: Pick<Resources, 'from' | 'stepS' | 'series'>) {
     this.#fromMs = before === undefined ? nowMs : Date.parse(before.from);
     if (before !== undefined) this.#continue(before);
   }
 
-  /** `highs`: where more than a sample is known, the highest value since the last one. */
+  /** `highs`: the maximum since the last sample, for metrics that know it. */
   add(atMs: number, sample: Sample, highs: Sample = {}): void {
     const step = this.#stepAt(atMs);
     for (const metric of METRICS) {
@@ -42,7 +42,7 @@ export class ResourceSeries {
     }
   }
 
-  /** Makes each two steps one. */
+  /** Merges every two steps into one. */
   halve(): void {
     const halved: Step[] = [];
     this.#steps.forEach((step, at) => {
@@ -53,7 +53,7 @@ export class ResourceSeries {
     this.#stepMs *= 2;
   }
 
-  /** For a record. */
+  /** The fields for a record. */
   get fields(): Pick<Resources, 'from' | 'stepS' | 'series'> {
     const series: Resources['series'] = {};
     for (const metric of METRICS) {
@@ -64,7 +64,7 @@ export class ResourceSeries {
       series[metric] = {
         unit,
         mean: cells.map((cell) => (cell === undefined ? null : Math.round(cell.sum / cell.count / unit))),
-        // Never below what was seen.
+        // Rounded up: never below a measured value.
         max: cells.map((cell) => (cell === undefined ? null : Math.ceil(cell.max / unit))),
       };
     }
@@ -72,10 +72,10 @@ export class ResourceSeries {
   }
 
   #stepAt(atMs: number): Step {
-    // A clock that was set back: what comes now belongs to the first step.
+    // If the clock was set back, later samples go into the first step.
     const at = (): number => Math.max(0, Math.floor((atMs - this.#fromMs) / this.#stepMs));
     while (at() >= MOST_STEPS) this.halve();
-    // Without holes: what was not seen has an empty step.
+    // No gaps: a step without samples is empty.
     while (this.#steps.length <= at()) this.#steps.push(new Map());
     return this.#steps[at()] ?? new Map();
   }
@@ -106,7 +106,7 @@ function merge(step: Step, metric: Metric, { count, sum, max }: Cell): void {
   cell.max = Math.max(cell.max, max);
 }
 
-/** A power of two: a number times the unit is exact. */
+/** A power of two, so that multiples of the unit are exact. */
 function unitFor(highest: number, finest: number): number {
   let unit = finest;
   while (Math.ceil(highest / unit) > MOST_DIGITS) unit *= 2;

@@ -1,8 +1,8 @@
-// The field `resources` of a record: what the task and capture have used, as totals, peaks and a short series. Only
-// recorded: nothing that capture decides depends on it.
+// The field `resources` of a record: what the task and capture have used, as totals, peaks and a short series. It is
+// only recorded: no decision of capture depends on it.
 import * as z from 'zod';
 
-/** The lines of the series, each with its unit: bytes, bytes a second, cores, or the load average. */
+/** The lines of the series. Their units: bytes, bytes per second, cores, or the load average. */
 export const METRICS = [
   'taskCpu',
   'taskMemory',
@@ -16,35 +16,35 @@ export const METRICS = [
 ] as const;
 export type Metric = (typeof METRICS)[number];
 
-/** The text of the whole field has at most so many bytes, however long the run is. */
+/** The text of the whole field has at most this many bytes, however long the run is. */
 export const RESOURCES_LIMIT_BYTES = 4096;
 
 const bytes = z.int().nonnegative();
 const seconds = z.number().nonnegative();
-/** One number a step; null where nothing was seen. */
+/** One number for each step; null if nothing was measured. */
 const steps = z.array(z.int().nonnegative().nullable());
 
 const line = z.object({
-  /** What the numbers are multiples of. */
+  /** All numbers are multiples of this. */
   unit: z.number().positive(),
   mean: steps,
   max: steps,
 });
 
 export const resourcesSchema = z.object({
-  /** Of the task's processes on this machine. Absent where nobody knows which they are (`capture watch`). */
+  /** The task's processes on this machine. Absent if capture does not know which they are (`capture watch`). */
   task: z
     .object({
       cpuS: seconds,
       peakMemoryBytes: bytes,
-      /** Through read(2) and write(2), from files, pipes and sockets alike. */
+      /** By read(2) and write(2), from files, pipes and sockets alike. */
       readBytes: bytes.optional(),
       writtenBytes: bytes.optional(),
     })
     .optional(),
-  /** Of launcher and sidecar. */
+  /** The launcher and the sidecar. */
   capture: z.object({ cpuS: seconds, peakMemoryBytes: bytes }),
-  /** Of the fullest cgroup with a limit that holds capture: a job, a pod. Absent where there is none. */
+  /** The fullest cgroup with a limit that contains capture: a job, a pod. Absent if there is none. */
   job: z.object({ peakMemoryBytes: bytes, limitBytes: bytes }).optional(),
   /** When the first step begins. */
   from: z.iso.datetime(),
@@ -53,7 +53,7 @@ export const resourcesSchema = z.object({
 });
 export type Resources = Readonly<z.infer<typeof resourcesSchema>>;
 
-/** The values of one line, step by step; undefined where nothing was seen. */
+/** The values of one line, step by step; undefined where nothing was measured. */
 export function valuesOf(
   { series }: Resources,
   metric: Metric,

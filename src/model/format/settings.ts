@@ -1,48 +1,48 @@
 // What the user asked for, after options, environment and manifest files were read and checked. Plain data: it goes
-// from the launcher to the sidecar over the channel, as JSON.
+// from the launcher to the sidecar as JSON.
 import type { ManifestPatterns } from '../file/manifest.ts';
 import type { SlurmJob } from '../slurm-job.ts';
 import type { NoticeChoice } from './notice.ts';
 
 export type ReclaimMode = 'auto' | 'now' | 'never';
-/** `auto`: as much as the link makes worth it. */
+/** `auto`: the level that suits the link. */
 export type Compression =
   | { readonly kind: 'zstd'; readonly level: number | 'auto' }
   | { readonly kind: 'none' };
 
 export interface StoreSettings {
-  /** In the one form that its kind of store gives it (store/url.ts): `s3://bucket/prefix`. */
+  /** In the normal form of its kind of store (store/url.ts): `s3://bucket/prefix`. */
   readonly url: string;
-  /** The flags of its kind that were given; only its driver knows what they mean. */
+  /** The given flags of its kind of store; only the driver knows their meaning. */
   readonly flags: readonly string[];
-  /** Go on although the server ignores create-only puts: then nothing keeps two attempts apart. */
+  /** Continue although the server ignores create-only puts: then nothing keeps two attempts apart. */
   readonly unfenced: boolean;
 }
 
-/** Who this task is. */
+/** Identifies this task. */
 export interface Identity {
   readonly taskName: string;
-  /** `0` in keys if there is none. */
+  /** Undefined if there is none; in keys that is `0`. */
   readonly index: string | undefined;
-  /** Which variable or option the index came from, for messages. */
+  /** The variable or option that the index came from, for messages. */
   readonly indexSource: string | undefined;
-  /** Only what was stored under the same run id is restored. */
+  /** Restore takes only what was stored under the same run id. */
   readonly runId: string | undefined;
   /** The command line; empty for `watch` and `restore`. */
   readonly argv: readonly string[];
-  /** The scheduler's own names for this job, recorded and never relied on. */
+  /** The scheduler's own names for this job. Recorded, and never relied on. */
   readonly scheduler: Readonly<Record<string, string>>;
 }
 
-/** What the task's end means. A status is as a shell reports it: 128+N if signal N ended the task. */
+/** How to interpret the task's end. A status is as a shell reports it: 128+N if signal N ended the task. */
 export interface EndRules {
-  /** The run has not succeeded while a pattern of `results` has no match. */
+  /** The run fails if a pattern of `results` has no match. */
   readonly requireResults: boolean;
-  /** Pattern of the result that counts; undefined: every exactly named one. */
+  /** Pattern of the results that make the run complete; undefined: every exactly named one. */
   readonly doneWhen: string | undefined;
-  /** The task's own "checkpointed, run me again". */
+  /** Statuses with which the task says "checkpointed, run me again". */
   readonly againStatuses: readonly number[];
-  /** With these the task has closed its files itself: nothing is suspect. */
+  /** Statuses with which the task has closed its files itself: nothing is suspect. */
   readonly trustedStatuses: readonly number[];
 }
 
@@ -54,12 +54,12 @@ export interface Verification {
   readonly atCommit: boolean;
 }
 
-/** How capture learns that it will be stopped, and what the task is then told. */
+/** How capture learns that it will be stopped, and what it then sends to the task. */
 export interface NoticeSettings {
   readonly sources: readonly NoticeChoice[];
-  /** Signals that are a notice: `SIGUSR1`. */
+  /** Signals that count as a notice: `SIGUSR1`. */
   readonly signals: readonly string[];
-  /** `auto`: SIGTERM where the task handles it. A signal's name otherwise. */
+  /** `auto`: SIGTERM if the task handles it. Otherwise the name of a signal. */
   readonly tell: string;
 }
 
@@ -69,13 +69,13 @@ export interface LogSettings {
   readonly file: string | undefined;
 }
 
-/** Where live numbers are shown. */
+/** Where live numbers are published. */
 export type MetricsPlace =
   | { readonly kind: 'listen'; readonly host: string; readonly port: number }
-  /** Absolute. */
+  /** Absolute path. */
   | { readonly kind: 'file'; readonly path: string };
 
-/** Who is told how a run ended. */
+/** Where the end of a run is reported. */
 export type NotifyTarget =
   | { readonly kind: 'url'; readonly url: string }
   /** For `sh -c`. */
@@ -84,32 +84,32 @@ export type NotifyTarget =
 export interface Settings {
   readonly manifest: ManifestPatterns;
   readonly to: StoreSettings;
-  /** The store is in the work directory, or nobody chose it: it is lost together with the machine. */
+  /** The store is in the work directory, or nobody chose one: it is lost together with the machine. */
   readonly perishableStore: boolean;
   readonly from: StoreSettings | undefined;
   readonly identity: Identity;
   /** Absolute path. */
   readonly workdir: string;
   readonly sharedWorkdir: boolean;
-  /** Where the control socket is created; undefined: at a place that capture chooses. */
+  /** Path of the control socket; undefined: capture chooses. */
   readonly control?: string | undefined;
-  /** Where the task's side writes how the task ended. Absolute path. */
+  /** The file in which the task's container reports how the task ended. Absolute path. */
   readonly exitFile?: string | undefined;
   /** `capture restore` leaves its attempt to the `capture watch` that follows. */
   readonly handoff?: boolean;
   readonly reclaim: ReclaimMode;
   readonly compression: Compression;
-  /** At most so many bytes are sent in a second. */
+  /** Bandwidth limit, in bytes per second. */
   readonly bandwidthBytes?: number | undefined;
-  /** Stores what the task writes to stdout and stderr: at most so much of each. */
+  /** Store the task's stdout and stderr, up to this many bytes of each. */
   readonly outputLimitBytes?: number | undefined;
-  /** Companions are captured this long after their last capture, if no checkpoint comes before. */
+  /** Companions are captured this long after their last capture, unless a checkpoint comes first. */
   readonly companionIntervalMs: number;
   readonly checkpointSettleMs: number;
   readonly checkpointLast: string | undefined;
-  /** How many complete generations are kept, at least 1. */
+  /** How many complete generations to keep, at least 1. */
   readonly generations: number;
-  /** Checkpoint sets are deleted when the index is done. */
+  /** Delete checkpoint sets when the index is done. */
   readonly dropCheckpoints?: boolean | undefined;
   readonly graceMs: number;
   readonly drainTimeoutMs: number;
@@ -123,7 +123,7 @@ export interface Settings {
    * `preemptedStatus`.
    */
   readonly maxAttempts?: number | undefined;
-  /** The job that a preempted run requeues by itself. */
+  /** The job that a preempted run requeues. */
   readonly requeue?: SlurmJob | undefined;
   readonly endRules: EndRules;
   readonly notices: NoticeSettings;
@@ -137,7 +137,7 @@ export interface Settings {
   readonly notify?: NotifyTarget | undefined;
 }
 
-/** The index as it is in keys: a task outside an array has index 0. */
+/** The index as used in keys: a task outside an array has index 0. */
 export function keyIndex(identity: Identity): string {
   return identity.index ?? '0';
 }

@@ -1,15 +1,15 @@
-// One sidecar for all tasks of a machine: by which variables a launcher finds it, what it tells the runner that has
-// started it, and how messages stand in the bytes of a connection.
+// One sidecar for all tasks of a machine: the variables by which a launcher finds it, its messages to its runner, and
+// the framing of messages on a connection.
 
-/** Set by a runner for each launcher: the socket of the sidecar that all its tasks share. */
+/** A runner sets it for each launcher: the socket of the sidecar that all its tasks share. */
 export const SIDECAR_VARIABLE = 'CAPTURED_SIDECAR';
 /**
- * The offset of the runner's clock (native/clock), for its launchers and their sidecar: instants in the messages of all
- * of them are of one clock, also after a sidecar was replaced.
+ * The offset of the runner's clock (native/clock), for its launchers and their sidecar. So the instants in all their
+ * messages refer to one clock, even after a sidecar was replaced.
  */
 export const CLOCK_VARIABLE = 'CAPTURED_CLOCK';
 
-/** What one task, or all that share a sidecar, has stored, and what waits. */
+/** What one task, or all tasks of a shared sidecar, have stored, and what still waits. */
 export interface LifeNumbers {
   /** Age of the oldest closed content that is not stored yet. */
   readonly lagMs: number;
@@ -21,7 +21,7 @@ export interface LifeNumbers {
 
 export const NO_NUMBERS: LifeNumbers = { lagMs: 0, waitingFiles: 0, storedFiles: 0, storedBytes: 0 };
 
-/** Of several tasks together: the largest lag, and all else in sum. */
+/** The sum over several tasks, except the lag: the largest. */
 export function numbersOf(all: Iterable<LifeNumbers>): LifeNumbers {
   let { lagMs, waitingFiles, storedFiles, storedBytes } = NO_NUMBERS;
   for (const one of all) {
@@ -33,32 +33,34 @@ export function numbersOf(all: Iterable<LifeNumbers>): LifeNumbers {
   return { lagMs, waitingFiles, storedFiles, storedBytes };
 }
 
-/** What a shared sidecar tells its runner, over the fork channel. */
-export type FromShared =
+/** The messages of a shared sidecar to its runner, over the fork channel. */
+export type FromSharedSidecar =
   /** Launchers may connect. */
   | { readonly kind: 'listening' }
-  /** The answer to each message that it gets there: it does not hang. */
+  /** The reply to each message from the runner: the sidecar does not hang. */
   | { readonly kind: 'alive' }
-  /** It cannot listen there, and ends. */
-  | { readonly kind: 'deaf'; readonly why: string }
-  /** It works for the launcher with this pid, from now on or no longer. */
+  /** It cannot listen on its socket, and exits. */
+  | { readonly kind: 'listen-failed'; readonly why: string }
+  /** It starts, or stops, to work for the launcher with this pid. */
   | { readonly kind: 'life-begun' | 'life-over'; readonly launcher: number }
-  /** Of all tasks since it began, those that have ended too; told only if they have changed. */
+  /** Totals over all tasks since it began, ended ones included; sent only after a change. */
   | { readonly kind: 'numbers'; readonly numbers: LifeNumbers };
 
-/** One message on a connection: a line of JSON, which has no line feed of its own. */
+/** One message on a connection: a line of JSON, which contains no line feed. */
 export function messageText(message: object): string {
   return `${JSON.stringify(message)}\n`;
 }
 
-/** Settings with all patterns, and an environment, are far shorter. */
+/** Far more than settings with all patterns and an environment need. */
 const LONGEST_LINE = 16 * 2 ** 20;
 
-/** The messages in the text that comes over a connection, piece by piece. */
+/** Splits the text that arrives on a connection into messages. */
 export class MessageReader {
   #rest = '';
 
-  /** Those that are whole by now. Throws for what is no message: whoever sends it is none of us. */
+  /**
+   * The messages that are complete by now. Throws on anything that is not a message: capture does not send such text.
+   */
   read(piece: string): readonly unknown[] {
     const lines = (this.#rest + piece).split('\n');
     this.#rest = lines.pop() ?? '';

@@ -1,53 +1,53 @@
-// May one more task start on this machine, by jobs, cores and memory? What is promised to tasks never exceeds the
-// machine's limits, but for one that runs alone. Memory only; times are arguments.
+// May one more task start on this machine, by jobs, cores and memory? The sum promised to tasks never exceeds the
+// machine's limits, except for a task that runs alone. In memory only; times are arguments.
 import { formatBytes } from '../units.ts';
 
-/** What the machine has, for all tasks of this runner. */
+/** The resources of the machine, for all tasks of this runner. */
 export interface Machine {
   /** `--jobs`; Infinity: as many as fit. */
   readonly jobs: number;
-  /** Of the cgroup, where it has fewer than the host. */
+  /** Of the cgroup, if it has fewer than the host. */
   readonly cores: number;
-  /** Of the cgroup, where it has less than the host. */
+  /** Of the cgroup, if it has less than the host. */
   readonly memoryBytes: number;
 }
 
-/** What one task is said to need. */
+/** The declared needs of one task. */
 export interface TaskNeeds {
   /** `--cpus`. */
   readonly cores: number;
-  /** `--memory`; undefined: as the others did. */
+  /** `--memory`; undefined: estimated from other tasks. */
   readonly memoryBytes: number | undefined;
 }
 
-/** A task that runs. */
+/** A running task. */
 export interface RunningTask {
   readonly startedMs: number;
   readonly needs: TaskNeeds;
-  /** Memory of all its processes, as measured last. */
+  /** Last measured memory of all its processes. */
   readonly usedBytes: number;
-  /** It was told to checkpoint and end. */
+  /** The runner has told it to checkpoint and end. */
   readonly isEnding: boolean;
 }
 
-/** The machine at one moment. */
-export interface Moment {
+/** The state of the machine at one moment. */
+export interface MachineState {
   readonly nowMs: number;
-  /** What is left of its memory, whoever uses the rest. */
+  /** Available memory, whoever uses the rest. */
   readonly availableBytes: number;
   readonly running: readonly RunningTask[];
 }
 
 export type AdmissionVerdict =
   | { readonly kind: 'start' }
-  /** Ask again when a task ends, when the machine has more memory left, and at `untilMs`. */
+  /** Ask again when a task ends, when more memory is available, and at `untilMs`. */
   | {
       readonly kind: 'wait';
-      /** `learning`: how much memory such tasks need is not known yet. */
+      /** `learning`: the memory that such tasks need is not known yet. */
       readonly why: 'jobs' | 'cores' | 'memory' | 'learning';
       readonly untilMs: number | undefined;
     }
-  /** It never fits here: it `needs` more (cores, or bytes) than the tasks of this machine can have. */
+  /** It never fits here: it needs more (`needs`, in cores or bytes) than this machine has for tasks. */
   | {
       readonly kind: 'never';
       readonly what: 'cores' | 'memory';
@@ -55,29 +55,29 @@ export type AdmissionVerdict =
       readonly has: number;
     };
 
-/** The runner and its sidecar (docs/performance.md), with room for what is on its way to the store. */
+/** The runner and its sidecar (docs/performance.md), with room for pushes in progress. */
 const SIDECAR_BYTES = 128 * 2 ** 20;
 /** The launcher of one task, and its state in the sidecar. */
 const LAUNCHER_BYTES = 15 * 2 ** 20;
-/** Most programs have what they need by then, or grow slowly enough for the guard. */
+/** By then most programs have reached their memory use, or grow slowly enough for the guard. */
 const KNOWN_AFTER_MS = 10_000;
-/** 0.1 + 0.2 cores are 0.3. */
+/** So that 0.1 + 0.2 cores fit into 0.3. */
 const CORES_EPSILON = 1e-9;
 
-/** How much of the machine's memory is kept for capture itself when so many tasks run. */
-export function ownBytes(tasks: number): number {
+/** The memory that is reserved for capture itself while this many tasks run. */
+export function captureBytes(tasks: number): number {
   return SIDECAR_BYTES + tasks * LAUNCHER_BYTES;
 }
 
-/** With less than this left memory runs short: tasks are never promised it, and below it one goes (`guard.ts`). */
-export function shortBytes(limitBytes: number): number {
+/** Memory runs short below this: it is never promised to tasks, and below it one task must go (`guard.ts`). */
+export function lowMemoryBytes(limitBytes: number): number {
   return Math.min(4 * 2 ** 30, Math.max(64 * 2 ** 20, limitBytes / 20));
 }
 
 export class Admission {
   readonly #machine: Machine;
   #largestPeakBytes: number | undefined;
-  /** One has run from its beginning to its end. */
+  /** One task without `--memory` has run from beginning to end. */
   #isPeakWhole = false;
 
   constructor(machine: Machine) {
@@ -90,18 +90,18 @@ export class Admission {
     this.#isPeakWhole = true;
   }
 
-  /** Has a task without `--memory` run from its beginning to its end? */
+  /** True if a task without `--memory` has run from beginning to end. */
   hasLearned(): boolean {
     return this.#isPeakWhole;
   }
 
-  /** What a task without `--memory` is taken to need: the largest peak so far and a fifth; undefined: none is known. */
+  /** The estimate for a task without `--memory`: the largest peak so far plus a fifth; undefined: none is known. */
   learnedBytes(): number | undefined {
     return this.#largestPeakBytes === undefined ? undefined : Math.ceil(this.#largestPeakBytes * 1.2);
   }
 
-  /** May a task with these needs start now? One at a time: the next question must know of it as running. */
-  ask(needs: TaskNeeds, moment: Moment): AdmissionVerdict {
+  /** May a task with these needs start now? Ask for one task at a time: the next call must list it as running. */
+  ask(needs: TaskNeeds, moment: MachineState): AdmissionVerdict {
     const { running } = moment;
     for (const task of running) if (task.needs.memoryBytes === undefined) this.#saw(task.usedBytes);
     const never = this.#never(needs);
@@ -127,39 +127,39 @@ export class Admission {
       return { kind: 'never', what: 'cores', needs: needs.cores, has: hasCores };
     const { memoryBytes } = needs;
     const hasBytes = this.#forTasksBytes(1);
-    // What was learned is a guess: then it is tried alone.
+    // A learned need is only an estimate: such a task is tried alone.
     if (memoryBytes !== undefined && memoryBytes > hasBytes)
       return { kind: 'never', what: 'memory', needs: memoryBytes, has: hasBytes };
     return undefined;
   }
 
-  /** A quota of half a core runs a task of one, only slower. */
+  /** With a quota of half a core, a task of one core runs too, only slower. */
   #cores(): number {
     return Math.max(1, this.#machine.cores);
   }
 
-  /** What so many tasks may have in all. */
+  /** The memory for all tasks together, if this many run. */
   #forTasksBytes(tasks: number): number {
     const { memoryBytes } = this.#machine;
-    return Math.max(0, memoryBytes - ownBytes(tasks) - shortBytes(memoryBytes));
+    return Math.max(0, memoryBytes - captureBytes(tasks) - lowMemoryBytes(memoryBytes));
   }
 
-  #hasMemory(needs: TaskNeeds, { availableBytes, running }: Moment): boolean {
+  #hasMemory(needs: TaskNeeds, { availableBytes, running }: MachineState): boolean {
     const promised = running.map((task) => this.#promisedBytes(task));
     const needBytes = this.#needBytes(needs);
     const wholeBytes = promised.reduce((sum, bytes) => sum + bytes, needBytes);
-    // What is left may be less than what is free of promises: others use this machine, too.
+    // Other programs use this machine too, so less memory may be available than is unpromised.
     const growthBytes = running.reduce(
       (sum, task, at) => sum + Math.max(0, (promised[at] ?? 0) - task.usedBytes),
       needBytes + LAUNCHER_BYTES,
     );
     return (
       wholeBytes <= this.#forTasksBytes(running.length + 1) &&
-      growthBytes <= availableBytes - shortBytes(this.#machine.memoryBytes)
+      growthBytes <= availableBytes - lowMemoryBytes(this.#machine.memoryBytes)
     );
   }
 
-  /** One that ends grows no more. */
+  /** A task that is ending grows no more. */
   #promisedBytes({ needs, usedBytes, isEnding }: RunningTask): number {
     return isEnding ? usedBytes : Math.max(usedBytes, this.#needBytes(needs));
   }
@@ -169,10 +169,10 @@ export class Admission {
   }
 
   /**
-   * As long as no task has ended, only as many run unknown as are known, which doubles them every 10 s: the first does
-   * so alone. Undefined: another one may.
+   * Until a task has ended, at most as many tasks run with unknown needs as with known ones. So their number doubles
+   * every 10 s, and the first one runs alone. Undefined: another one may start.
    */
-  #learningUntilMs({ nowMs, running }: Moment): number | undefined {
+  #learningUntilMs({ nowMs, running }: MachineState): number | undefined {
     if (this.#isPeakWhole) return undefined;
     const startsMs = running
       .filter(({ needs }) => needs.memoryBytes === undefined)
@@ -187,7 +187,7 @@ function waitFor(why: 'jobs' | 'cores' | 'memory'): AdmissionVerdict {
   return { kind: 'wait', why, untilMs: undefined };
 }
 
-/** Why these needs are too much for this machine, however idle it is; undefined: they are not. */
+/** Why these needs exceed this machine even when it is idle; undefined: they do not. */
 export function whyNever(
   needs: TaskNeeds,
   { cores, memoryBytes }: Omit<Machine, 'jobs'>,
@@ -201,13 +201,13 @@ export function whyNever(
     : `it needs ${formatBytes(needed)} of memory (--memory), and this machine has ${formatBytes(has)} for tasks`;
 }
 
-/** The kernel's average decays with this time (kernel/sched/loadavg.c). */
+/** The decay time of the kernel's load average (kernel/sched/loadavg.c). */
 const AVERAGE_OVER_MS = 60_000;
 
 /**
- * `--max-load`: true if no task may start, since the load has reached `maxLoad`. The kernel's average of one minute lags behind
- * (proc(5), /proc/loadavg): of a process that began a minute ago it knows 63 %. What it does not know yet of the tasks
- * that run, since `startedMs`, is added; or all of them would start at once on a machine that was idle.
+ * `--max-load`: true if the load has reached `maxLoad`, so no task may start. The kernel's one-minute average lags
+ * behind (proc(5), /proc/loadavg): it counts only 63 % of a process that began a minute ago. The missing load of the
+ * running tasks (by `startedMs`) is added; otherwise all tasks would start at once on an idle machine.
  */
 export function isTooBusy(
   maxLoad: number,

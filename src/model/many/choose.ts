@@ -1,24 +1,24 @@
-// From which submissions may this worker take a task now, and in which order? And if from none, why not: that is what
-// `capture queue status` and the worker say. Memory only; times are arguments.
+// From which submissions this worker may take a task now, in which order, and if from none, why. `capture queue
+// status` and the worker report that. In memory only; times are arguments.
 import { haltingOf } from './halt.ts';
 import type { Submission } from './submission.ts';
 
-/** What the queue has of one submission. Jobs that are done are gone. */
+/** Jobs of one submission in the queue. Finished jobs are deleted. */
 export interface QueueCounts {
   readonly waiting: number;
   readonly running: number;
   readonly failed: number;
 }
 
-export interface Seen {
+export interface SeenSubmission {
   readonly submission: Submission;
   readonly counts: QueueCounts;
 }
 
-/** What a machine can do for others. */
+/** The resources and capabilities of a worker's machine. */
 export interface WorkerAbility {
   readonly capabilities: ReadonlySet<string>;
-  /** Why these needs are too much for it, however idle it is; undefined: they are not. */
+  /** Why these needs exceed the machine even when it is idle; undefined: they do not. */
   readonly whyNever: (needs: Pick<Submission, 'cores' | 'memoryBytes'>) => string | undefined;
 }
 
@@ -26,7 +26,7 @@ export type SubmissionState =
   | { readonly kind: 'ready' }
   /** Nothing waits; some run. */
   | { readonly kind: 'running' }
-  /** Nothing waits, runs or has failed: the store is to be asked. */
+  /** Nothing waits, runs or has failed: the store decides whether all is done. */
   | { readonly kind: 'empty' }
   /** Nothing waits or runs, and some have failed. */
   | { readonly kind: 'failed' }
@@ -35,8 +35,11 @@ export type SubmissionState =
   | { readonly kind: 'halted'; readonly how: 'soon' | 'now' }
   | { readonly kind: 'after'; readonly names: readonly string[] };
 
-/** Of one submission, whoever works. `all` are those that the queue holds. */
-export function stateOfSubmission({ submission, counts }: Seen, all: readonly Seen[]): SubmissionState {
+/** The state of one submission, whichever workers exist. `all`: every submission in the queue. */
+export function stateOfSubmission(
+  { submission, counts }: SeenSubmission,
+  all: readonly SeenSubmission[],
+): SubmissionState {
   const { cancelledMs, overMs, halt, size, after } = submission;
   if (cancelledMs !== undefined) return { kind: 'cancelled' };
   if (overMs !== undefined) return { kind: 'over' };
@@ -49,37 +52,37 @@ export function stateOfSubmission({ submission, counts }: Seen, all: readonly Se
   return { kind: counts.failed > 0 ? 'failed' : 'empty' };
 }
 
-/** One that is not there may have been lost with what it waited for: nobody knows that it was over. */
-function isOver(name: string, all: readonly Seen[]): boolean {
+/** A missing submission may have been lost with the ones it waited for: nobody knows that it was over. */
+function isOver(name: string, all: readonly SeenSubmission[]): boolean {
   return all.some(({ submission }) => submission.name === name && submission.overMs !== undefined);
 }
 
-/** Capabilities that a submission needs and this worker has not. */
+/** Capabilities that a submission needs and this worker lacks. */
 export function lackingHere({ capabilities }: Submission, worker: WorkerAbility): readonly string[] {
   return capabilities.filter((one) => !worker.capabilities.has(one));
 }
 
-/** Those with something to take, in the order in which they are asked: by priority, then by age. */
-export function inTurn(all: readonly Seen[]): readonly Submission[] {
+/** Submissions with waiting tasks, in the order in which workers try them: by priority, then by age. */
+export function inTurn(all: readonly SeenSubmission[]): readonly Submission[] {
   return all
     .filter((one) => stateOfSubmission(one, all).kind === 'ready')
     .map(({ submission }) => submission)
     .toSorted(byTurn);
 }
 
-/** The higher priority first, of two that are equal the older one. */
+/** The higher priority first; of two equal ones, the older. */
 export function byTurn(a: Submission, b: Submission): number {
   return b.priority - a.priority || a.submittedMs - b.submittedMs;
 }
 
-/** Capabilities that submissions wait for, and no worker has. */
+/** Capabilities that submissions wait for and no worker has. */
 export function lackingEverywhere(
-  all: readonly Seen[],
+  all: readonly SeenSubmission[],
   workers: readonly { readonly capabilities: readonly string[] }[],
 ): ReadonlyMap<string, readonly string[]> {
   const lacking = new Map<string, string[]>();
   for (const { submission } of all.filter((one) => stateOfSubmission(one, all).kind === 'ready')) {
-    // All of them at one worker: two that have one each run none.
+    // One worker needs all of them: two workers with one each cannot run the task.
     const runs = workers.some((worker) =>
       submission.capabilities.every((one) => worker.capabilities.includes(one)),
     );

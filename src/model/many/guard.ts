@@ -1,47 +1,49 @@
-// Memory runs short: who goes? Told the figures of each moment; names the youngest task, so that the least work waits,
-// and never the last one that runs. Memory only; times are arguments.
-import { type RunningTask, shortBytes } from './admission.ts';
+// Which task must go when memory runs short. It sees the figures of each moment, and names the youngest task, so that
+// the least work is lost, but never the last running one. In memory only; times are arguments.
+import { type RunningTask, lowMemoryBytes } from './admission.ts';
 
-export interface MemoryMoment {
+export interface MemoryState {
   readonly nowMs: number;
-  /** The least of MemAvailable and what the cgroup has left, its page cache not counted. */
+  /** The smaller of MemAvailable and the cgroup's free memory (its page cache counts as free). */
   readonly availableBytes: number;
-  /** The least of MemTotal and the cgroup's limit. */
+  /** The smaller of MemTotal and the cgroup's limit. */
   readonly limitBytes: number;
-  /** PSI memory `full avg10`: how much of the time all stood still for memory; 0 where the kernel has none. */
+  /**
+   * PSI memory `full avg10`: the percentage of time in which all tasks stalled on memory; 0 if the kernel has no PSI.
+   */
   readonly psiFullPercent: number;
 }
 
 export type GuardVerdict<T> =
   | { readonly kind: 'calm' }
-  /** Start none; those that run may go on. */
+  /** Start none; running tasks continue. */
   | { readonly kind: 'hold' }
   /**
-   * `give-back`: this one checkpoints, ends, and waits for its turn. `too-large`: it runs alone, and the machine has no room
-   * for it: it fails, and says what it needed.
+   * `give-back`: this task checkpoints, ends, and waits for its turn. `too-large`: it runs alone and the machine is
+   * too small for it, so it fails and reports what it needed.
    */
   | { readonly kind: 'give-back' | 'too-large'; readonly one: T };
 
-/** What the one before frees is seen only after some time. */
-const PAUSE_MS = 5000;
-/** Of ten seconds one was lost to reclaim (kernel, Documentation/accounting/psi.rst). */
+/** The memory that the previous task frees is visible only after some time. */
+const BETWEEN_VICTIMS_MS = 5000;
+/** One of ten seconds was lost to memory stalls (kernel, Documentation/accounting/psi.rst). */
 const STALLED_PERCENT = 10;
 
 export class MemoryGuard {
   #isPressed = false;
   #lastMs = -Infinity;
 
-  /** Once a second or so. What it names is to be told to end, and is `isEnding` from then on. */
-  look<T extends RunningTask>(moment: MemoryMoment, running: readonly T[]): GuardVerdict<T> {
+  /** Call it about once a second. The caller tells the named task to end, and sets its `isEnding` from then on. */
+  look<T extends RunningTask>(moment: MemoryState, running: readonly T[]): GuardVerdict<T> {
     const { nowMs, availableBytes, limitBytes, psiFullPercent } = moment;
-    const short = shortBytes(limitBytes);
-    // Reading many files stalls, too: that counts only if there is little left.
+    const short = lowMemoryBytes(limitBytes);
+    // Reading many files stalls, too. So stalls count only if little memory is available.
     const isEased = availableBytes >= 2 * short;
     const isShort = availableBytes < short || (!isEased && psiFullPercent >= STALLED_PERCENT);
     if (isEased) this.#isPressed = false;
     if (isShort) this.#isPressed = true;
     if (!this.#isPressed) return { kind: 'calm' };
-    if (!isShort || nowMs < this.#lastMs + PAUSE_MS) return { kind: 'hold' };
+    if (!isShort || nowMs < this.#lastMs + BETWEEN_VICTIMS_MS) return { kind: 'hold' };
     const isCritical = availableBytes < short / 2;
     const verdict = choose(running, isCritical);
     if (verdict !== undefined) {
@@ -52,7 +54,10 @@ export class MemoryGuard {
   }
 }
 
-/** While one ends, its memory is awaited, as long as there is any. Of two that began at once the later in the list goes. */
+/**
+ * While a task is ending, wait for its memory, as long as any is left. Of two tasks that began together, the later one
+ * in the list goes.
+ */
 function choose<T extends RunningTask>(
   running: readonly T[],
   isCritical: boolean,
@@ -62,9 +67,9 @@ function choose<T extends RunningTask>(
   return { kind: 'give-back', one: staying.reduce((a, b) => (b.startedMs >= a.startedMs ? b : a)) };
 }
 
-/** It is not to blame for what other programs of this machine use. */
+/** A task is not to blame for the memory of other programs on this machine. */
 function tooLarge<T extends RunningTask>(
-  { availableBytes, limitBytes }: MemoryMoment,
+  { availableBytes, limitBytes }: MemoryState,
   running: readonly T[],
 ): GuardVerdict<T> | undefined {
   const [one] = running;

@@ -1,21 +1,21 @@
-// When does a runner stop because tasks fail? The words of `--halt`, which are GNU parallel's. Pure.
+// When a runner stops because tasks fail: the syntax of `--halt`, which is GNU parallel's. Pure.
 
-/** `never`, or at so many failed indices. */
+/** `never`, or after this many failed indices. */
 export type Halt =
   | { readonly kind: 'never' }
   | {
-      /** `soon`: start none more, and let those that run end. `now`: end those that run, too. */
+      /** `soon`: start no more tasks, and let running ones end. `now`: stop running tasks, too. */
       readonly kind: 'soon' | 'now';
       readonly fail:
         | { readonly kind: 'count'; readonly count: number }
-        /** Of all indices, rounded up. */
+        /** Percent of all indices, rounded up. */
         | { readonly kind: 'percent'; readonly percent: number };
     };
 
-/** `no`: go on. `soon`: start none more. `now`: end those that run, too. */
+/** `no`: continue. `soon`: start no more tasks. `now`: stop running tasks, too. */
 export type Halting = 'no' | 'soon' | 'now';
 
-/** What `never`, `soon,fail=3`, `now,fail=10%` or `now` alone, which is `now,fail=1`, mean; undefined for other words. */
+/** Parses `never`, `soon,fail=3`, `now,fail=10%`, or `now` alone (`now,fail=1`); undefined for any other text. */
 export function parseHalt(text: string): Halt | undefined {
   if (text === 'never') return { kind: 'never' };
   const match = /^(soon|now)(?:,fail=(\d{1,9})(%?))?$/.exec(text);
@@ -29,7 +29,7 @@ export function parseHalt(text: string): Halt | undefined {
   return { kind, fail };
 }
 
-/** How far to stop when `failed` of `all` indices have failed, each after its last retry. */
+/** What to do once `failed` of `all` indices have failed, each after its last retry. */
 export function haltingOf(halt: Halt, failed: number, all: number): Halting {
   if (halt.kind === 'never') return 'no';
   const { fail } = halt;

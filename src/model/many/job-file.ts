@@ -1,12 +1,12 @@
-// A job file: a command and the options of a run, an array or a submission, each key the name of an option. What it
-// says is then read as if it stood on the command line; here it is only found, and told with its line if it is no
-// option's. Pure: it is given the text.
+// A job file: a command and the options of a run, an array or a submission; each key is the name of an option. Its
+// values are then read as if they stood on the command line. This file only finds them, and reports keys that are not
+// options, with their line. Pure: the text is an argument.
 import { isMistake, type Mistake } from '../errors.ts';
 import { nearestWord } from '../nearest.ts';
 import { showPath } from '../path.ts';
 import { type JobEntry, mistakeIn, placeIn, readJobYaml } from './job-yaml.ts';
 
-/** An option as a key. `list`: one value or several. `value`: one. `flag`: true or false. */
+/** An option as a key. `list`: one or several values. `value`: one. `flag`: true or false. */
 export interface JobKey {
   readonly name: string;
   readonly kind: Kind;
@@ -14,30 +14,30 @@ export interface JobKey {
 
 type Kind = 'list' | 'value' | 'flag';
 
-/** What one key says, as an option is given on a command line. A flag that is on has the value `1`. */
+/** The value of one key, in the form of a command-line option. A flag that is on has the value `1`. */
 export interface JobOption {
   readonly values: readonly string[];
   /** `'job.yaml', line 3`, for messages. */
   readonly place: string;
 }
 
-/** A text is for `sh -c`; a list is started as it stands, without a shell. */
+/** A text runs with `sh -c`; a list is started as it is, without a shell. */
 export type JobCommand =
   | { readonly kind: 'shell'; readonly text: string }
   | { readonly kind: 'argv'; readonly argv: readonly string[] };
 
 export interface JobFile {
-  /** By the option's name; without flags that are off. */
+  /** By option name; flags that are off are left out. */
   readonly given: ReadonlyMap<string, JobOption>;
-  /** With its place, as that of an option. */
+  /** The place is that of the key, as for an option. */
   readonly command: (JobCommand & { readonly place: string }) | undefined;
 }
 
 const COMMAND = 'command';
 
 /**
- * What the job file says. `keys` are the options of all commands that read job files, so that one file serves them all:
- * whoever asks leaves out what it does not read. All mistakes are told at once, each with its line.
+ * The contents of a job file. `keys`: the options of all commands that read job files, so one file serves them all;
+ * each command ignores options that it does not have. All mistakes are reported together, each with its line.
  */
 export function parseJobFile(
   text: string,
@@ -61,7 +61,7 @@ export function parseJobFile(
 function commandOf({ value }: JobEntry): JobCommand | Mistake {
   const first = typeof value === 'string' ? value : (value[0] ?? '');
   if (first.trim() === '') return { message: 'the command is empty', hint: 'command: ./task {index}' };
-  // execve(2) ends each argument there.
+  // execve(2) ends an argument at a NUL.
   if ([value].flat().some((text) => text.includes('\0')))
     return { message: 'the command holds a NUL byte', hint: 'leave it out' };
   return typeof value === 'string' ? { kind: 'shell', text: value } : { kind: 'argv', argv: value };

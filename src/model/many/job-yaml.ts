@@ -1,5 +1,5 @@
-// As much of YAML as a job file has: keys, each with a text or a list of texts. What YAML takes for something else (an
-// alias, a mapping, a tag) was meant as text nearly always, and is a mistake that says how to quote it. Pure.
+// The subset of YAML that a job file needs: keys, each with a text or a list of texts. Other YAML (an alias, a
+// mapping, a tag) was nearly always meant as text. It is a mistake, and the hint shows how to quote it. Pure.
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLError } from 'yaml';
 import { isMistake, type Mistake } from '../errors.ts';
 import { showPath } from '../path.ts';
@@ -7,23 +7,23 @@ import { showPath } from '../path.ts';
 /** `retries: 3`. */
 export interface JobEntry {
   readonly key: string;
-  /** Of the key, counted from 1. */
+  /** The line of the key, counted from 1. */
   readonly line: number;
-  /** As it is written: `012` is no number here. A list as it is, if it is one. */
+  /** As written: `012` is not a number here. A list if it was written as a list. */
   readonly value: string | readonly string[];
 }
 
 export interface JobEntries {
-  /** Those that could be read, in their order. */
+  /** The entries that could be read, in order. */
   readonly entries: readonly JobEntry[];
   readonly mistakes: readonly Mistake[];
 }
 
-/** The keys of a job file. If it is no YAML, only the first mistake is told: others mostly follow from it. */
+/** The keys of a job file. If it is not YAML, only the first mistake is reported: most others follow from it. */
 export function readJobYaml(text: string, fileName: string): JobEntries {
   const lines = new LineCounter();
   const page: Page = { text, fileName, lineOf: (offset) => Math.max(1, lines.linePos(offset).line) };
-  // `failsafe`: all is text. The option says what it means, so nobody's `012`, `1e3` or `no` changes on the way.
+  // `failsafe`: every value is text. The option interprets it, so `012`, `1e3` and `no` stay as written.
   const document = parseDocument(text, { schema: 'failsafe', prettyErrors: false, lineCounter: lines });
   const [error] = document.errors;
   if (error !== undefined) return { entries: [], mistakes: [syntaxMistake(page, error)] };
@@ -39,7 +39,7 @@ export function readJobYaml(text: string, fileName: string): JobEntries {
   };
 }
 
-/** All mistakes of a job file begin so. */
+/** The beginning of every mistake in a job file. */
 export function mistakeIn(fileName: string, line: number, what: string, hint: string): Mistake {
   return { message: `${placeIn(fileName, line)}: ${what}`, hint };
 }
@@ -73,7 +73,7 @@ function textOf({ text, fileName, lineOf }: Page, node: Node): string | Mistake 
   // A block of lines ends in a newline that nobody means.
   if (isScalar<string>(node) && anchor === undefined && tag === undefined)
     return node.value.replace(/\n$/, '');
-  // The range of a node begins behind its anchor and its tag.
+  // The range of a node begins after its anchor and its tag.
   const sign = anchor === undefined ? (tag === undefined ? '' : '!') : '&';
   const start = sign === '' ? offsetOf(node) : text.lastIndexOf(sign, offsetOf(node));
   const written = isAlias(node) ? `*${node.source}` : text.slice(start, node.range?.[1]);
@@ -97,7 +97,7 @@ function offsetOf({ range }: Node): number {
   return range?.[0] ?? 0;
 }
 
-/** In YAML's single quotes only a quote means something. */
+/** In YAML's single quotes only a quote is special. */
 function quoted(text: string): string {
   return `put it into quotes: '${text.replaceAll("'", "''")}'`;
 }

@@ -1,27 +1,27 @@
-// `{index}` and `{column}` in the command of a task. `{{index}}` stands for `{index}`; braces around anything else than
-// one name (JSON, awk, `${HOME}`, `{}`) stay as they are. Pure.
+// `{index}` and `{column}` in the command of a task. `{{index}}` stands for `{index}`. Braces around anything but a
+// name (JSON, awk, `${HOME}`, `{}`) stay as they are. Pure.
 import { isMistake, type Mistake } from '../errors.ts';
 import { nearestWord } from '../nearest.ts';
 import { showPath } from '../path.ts';
 import { ShellText } from './shell-text.ts';
 
-/** What each name stands for in one task. All names that the command was compiled with are in it. */
+/** The value of each name for one task. It has all names that the command was compiled with. */
 export type TaskValues = Readonly<Record<string, string>>;
 
-/** A command with its placeholders found and known. */
+/** A command whose placeholders are found and known. */
 export interface CommandTemplate {
-  /** The names that occur in it, each once. */
+  /** The names that it uses, each once. */
   readonly names: readonly string[];
-  /** The arguments for one task, to be started without a shell between. */
+  /** The arguments for one task, which is started without another shell. */
   argvFor(values: TaskValues): readonly string[];
 }
 
-/** Text that stands as it is, or the name of a value, and how the value is written there. */
+/** Literal text, or the name of a value and how to write the value there. */
 type Piece = string | { readonly name: string; readonly write: (value: string) => string };
 
 /**
- * A command behind `--`: values are put in as they are, for no shell reads them. A name that is not in `known` is a
- * mistake, with the nearest one.
+ * A command after `--`: values are inserted as they are, because no shell reads them. A name that is not in `known` is
+ * a mistake, and the hint is the nearest known name.
  */
 export function compileArgv(
   argv: readonly string[],
@@ -34,10 +34,10 @@ export function compileArgv(
 }
 
 /**
- * A shell command in one string (a job file's `command`): its arguments are `sh -c <text>`. A value is quoted, so that
- * the shell reads it as one piece of text wherever it stands, inside of quotes, too. Behind `$(`, a backquote or `<<`
- * nobody but a shell knows how to quote: there a placeholder is a mistake, which says to use the variable. A comment stays
- * as it is: a value with a line feed would end it.
+ * A shell command in one string (a job file's `command`): its arguments are `sh -c <text>`. A value is quoted so that
+ * the shell reads it as one piece of text wherever it stands, even inside quotes. After `$(`, a backquote or `<<` only
+ * a shell knows how to quote: there a placeholder is a mistake, and the hint is to use the variable. Comments stay as
+ * they are: a value with a line feed would end one.
  */
 export function compileShell(text: string, known: readonly string[]): CommandTemplate | readonly Mistake[] {
   const shell = new ShellText(text);
@@ -63,12 +63,12 @@ function quoteForShell(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** A command as a person would type it: only what needs quotes has them. */
+/** A command as a person would type it: only arguments that need quotes have them. */
 export function showCommand(argv: readonly string[]): string {
   return argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : quoteForShell(word))).join(' ');
 }
 
-/** How a value is written where it stands, or why it cannot be; undefined: what stands there is no placeholder. */
+/** How to write a value at this place, or why that is impossible; undefined: this is not a placeholder. */
 type WriterAt = (at: number, name: string) => ((value: string) => string) | Mistake | undefined;
 
 function piecesOf(text: string, writerAt: WriterAt): readonly (Piece | Mistake)[] {

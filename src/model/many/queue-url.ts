@@ -1,15 +1,15 @@
-// Where a queue is: `--queue redis[s]://[user[:password]@]host[:port]/name`, or a Unix socket. Pure.
+// The address of a queue: `--queue redis[s]://[user[:password]@]host[:port]/name`, or a Unix socket. Pure.
 import { isMistake, type Mistake } from '../errors.ts';
 import { isSubmissionName } from './submission.ts';
 
 export interface QueuePlace {
-  /** All that stands in Redis of it begins with `capture:<name>`: several queues share one server. */
+  /** All its keys in Redis begin with `capture:<name>`: several queues share one server. */
   readonly name: string;
   readonly at:
     | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
     | { readonly kind: 'socket'; readonly path: string };
   readonly tls: boolean;
-  /** A file with the certificates to trust, PEM. */
+  /** A PEM file with the certificates to trust. */
   readonly caFile: string | undefined;
   readonly user: string | undefined;
   readonly password: string | undefined;
@@ -20,7 +20,10 @@ const DEFAULT_PORT = 6379;
 const DEFAULT_NAME = 'default';
 const EXAMPLE = 'redis://host:6379/name';
 
-/** `source` is what the text came from: `--queue`, or `CAPTURE_QUEUE`. No message repeats the text: it holds a password. */
+/**
+ * `source`: where the text comes from: `--queue`, or `CAPTURE_QUEUE`. No message repeats the text, because it may
+ * contain a password.
+ */
 export function parseQueueUrl(text: string, source: string): QueuePlace | Mistake {
   const refuse = (is: string, example = EXAMPLE): Mistake => ({
     message: `${source} ${is}`,
@@ -59,7 +62,7 @@ const PARAMETERS: ReadonlySet<string> = new Set(['db', 'ca', 'name']);
 
 function hostOf({ hostname, port }: URL): QueuePlace['at'] | Mistake {
   if (hostname === '') return { message: 'names no host', hint: EXAMPLE };
-  // Brackets are for the URL alone (RFC 3986, 3.2.2).
+  // Brackets belong to the URL only (RFC 3986, 3.2.2).
   const host = hostname.replace(/^\[|\]$/g, '');
   return { kind: 'tcp', host, port: port === '' ? DEFAULT_PORT : Number(port) };
 }

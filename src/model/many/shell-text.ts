@@ -1,43 +1,43 @@
-// Inside of which quotes does a place in the text of a shell command stand? As much of the grammar of POSIX' shell, and of what
-// bash adds, as it takes to put a value there ("Token Recognition", "Quoting"); what goes beyond that is said to be unknown.
+// Which quotes surround a place in the text of a shell command? This implements as much of the grammar of POSIX sh
+// ("Token Recognition", "Quoting") and of bash's extensions as inserting a value needs; anything beyond is `unknown`.
 // Pure.
 
-/** Inside of which quotes a place stands, or in a comment; `unknown`: behind what only a shell can read. */
+/** The quotes around a place, or a comment; `unknown`: after something that only a shell can parse. */
 export type ShellPlace =
   | { readonly kind: 'plain' | 'single' | 'double' | 'comment' }
   | { readonly kind: 'unknown'; readonly behind: string };
 
-/** What is whole in itself behind a `$`. */
+/** A complete variable after a `$`. */
 const PLAIN_VARIABLE = /\{(?:[A-Za-z_]\w*|[0-9@*#?$!-])\}/y;
-/** Behind one of these a word begins: blanks, ends of lines and operators. Nothing else is a blank to a shell. */
+/** A word begins after one of these: blanks, line ends and operators. To a shell, nothing else is a blank. */
 const BEFORE_WORD = /[\n\t ;&|()<>]$/;
-/** In place of a character that means nothing, as a backslash stands before it. */
+/** Stands for a character that a backslash has quoted. */
 const QUOTED = '\\';
 
-/** Reads the text once, as far as it is asked for. */
+/** Reads the text once, up to the places that are asked for. */
 export class ShellText {
   readonly #text: string;
   #kind: 'plain' | 'single' | 'double' | 'comment' = 'plain';
   #behind: string | undefined;
   #at = 0;
-  /** The last two characters as a shell has them: lines that a backslash joins are one. */
+  /** The last two characters as a shell sees them: a backslash joins two lines into one. */
   #last = '';
 
   constructor(text: string) {
     this.#text = text;
   }
 
-  /** Where `place` stands, which is never before one that was asked for. */
+  /** The quotes at `place`, which must not be before an earlier call's place. */
   placeAt(place: number): ShellPlace {
     while (this.#at < place && this.#behind === undefined) this.#at += this.#read();
     if (this.#behind !== undefined) return { kind: 'unknown', behind: this.#behind };
     if (this.#at > place) return { kind: 'unknown', behind: 'a backslash' };
-    // It would make something else of the quotes of the value.
+    // The `$` would change the meaning of the value's quotes.
     const isDollar = this.#last.endsWith('$') && (this.#kind === 'plain' || this.#kind === 'double');
     return isDollar ? { kind: 'unknown', behind: '$' } : { kind: this.#kind };
   }
 
-  /** How long what begins here is. */
+  /** The length of what begins here. */
   #read(): number {
     const char = this.#text[this.#at] ?? '';
     if (this.#kind === 'comment') {
@@ -59,7 +59,7 @@ export class ShellText {
   }
 
   #readBackslash(): number {
-    // Both go away, and what stands on either side may be one word, or one operator.
+    // A backslash and its newline vanish: the text on both sides may be one word, or one operator.
     if (this.#text[this.#at + 1] !== '\n') this.#note(this.#kind, QUOTED);
     return 2;
   }
@@ -73,13 +73,16 @@ export class ShellText {
     return this.#last === '' || BEFORE_WORD.test(this.#last);
   }
 
-  /** Of a variable in braces; 0 if it is more than one. */
+  /** The length of a variable in braces; 0 if it is more than a plain variable. */
   #variableLength(): number {
     PLAIN_VARIABLE.lastIndex = this.#at;
     return PLAIN_VARIABLE.exec(this.#text)?.[0].length ?? 0;
   }
 
-  /** What only a shell can read: it has quotes of its own, none at all, or computes (bash, "Shell Arithmetic"). */
+  /**
+   * Syntax that only a shell can parse: it has its own quoting, none at all, or is computed (bash, "Shell
+   * Arithmetic").
+   */
   #opaque(char: string): string | undefined {
     const before = this.#last.slice(-1);
     if (char === '`') return '`';
@@ -88,9 +91,9 @@ export class ShellText {
     if (this.#kind === 'double') return undefined;
     if (before === '$' && char === "'") return "$'";
     if ((char === '<' || char === '(') && before === char) return `${char}${char}`;
-    // Values of an array, whose indices are computed (bash), or a command (zsh).
+    // The values of an array, with computed indices (bash), or a command (zsh).
     if (char === '(' && before === '=') return '=(';
-    // The index of an array is computed, and the right side of =~ has words of its own.
+    // An array index is computed, and the right side of =~ has its own words.
     if (char === '[' && /\w/.test(before)) return '[';
     return /[ \t\n]=/.test(this.#last) && char === '~' ? '=~' : undefined;
   }

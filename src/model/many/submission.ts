@@ -1,12 +1,13 @@
-// What stands in the queue: a submission, which all its tasks share, and one job for each index. The format is numbered,
-// as workers of several versions may read it; whatever comes from Redis is validated here before anything believes it.
+// The contents of the queue: a submission, shared by all its tasks, and one job for each index. The format is
+// numbered, because workers of several versions may read it. Everything from Redis is validated here before it is
+// used.
 import * as z from 'zod';
 import { showPath } from '../path.ts';
 
-/** Raised when an older worker could no longer do what a submission asks for. */
+/** Raised when an older worker could no longer run a submission correctly. */
 export const QUEUE_FORMAT = 1;
 
-/** A name in keys of Redis, in commands and in messages: `melt-7`. BullMQ forbids the colon. */
+/** A name in Redis keys, in commands and in messages: `melt-7`. BullMQ forbids the colon. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 export function isSubmissionName(text: string): boolean {
   return NAME.test(text);
@@ -44,39 +45,42 @@ const submission = z.object({
   format: z.literal(QUEUE_FORMAT),
   name: z.string().regex(NAME),
   taskName: z.string().min(1),
-  /** Of all its tasks, done or not. */
+  /** All its indices, done or not. */
   indices: z.object({ ranges: z.array(range) }),
   size: z.int().positive(),
-  /** As the user wrote it, with its placeholders; undefined: each job has its own, a line of a file of commands. */
+  /**
+   * As the user wrote it, with its placeholders. Undefined: each job has its own command, a line of a file of
+   * commands.
+   */
   command: command.optional(),
-  /** The command or the columns of each task stand in its job, and nowhere else. */
+  /** The command or the columns of each task are stored only in its job. */
   jobsHoldTask: z.boolean(),
-  /** Of capture, for each run; the store is absolute. */
+  /** capture's options for each run; the store is absolute. */
   options: z.array(z.string()),
   store: z.object({ url: z.string(), flags: z.array(z.string()), unfenced: z.boolean() }),
-  /** Only what was stored under it counts: then each run looks at its own records. */
+  /** Only what was stored under it counts: then each run must look at its own records. */
   runId: z.string().optional(),
   preemptedStatus: z.int(),
-  /** A task may ask for it itself (--again-status, --done-when). */
+  /** The task itself may ask to run again (--again-status, --done-when). */
   mayAskAgain: z.boolean(),
-  /** Where it was submitted: tasks find it in CAPTURED_SUBMIT_DIR. */
+  /** The directory of `capture submit`: tasks find it in CAPTURED_SUBMIT_DIR. */
   cwd: z.string(),
   capabilities: z.array(z.string().refine(isCapability)),
   cores: z.number().positive(),
   memoryBytes: z.number().positive().optional(),
   retries: z.int().min(0),
   halt,
-  /** The higher, the sooner. */
+  /** A higher priority runs sooner. */
   priority: z.int().min(0),
-  /** Names of those that must be over before. */
+  /** Names of the submissions that must be over before. */
   after: z.array(z.string()),
   prepare: z.string().optional(),
   notify: notifyTarget.optional(),
   submittedMs: z.number(),
-  /** So many tasks were in the queue when it was filled the last time: what was done already took no time. */
+  /** How many tasks were in the queue when it was last filled: tasks that were done before took no time. */
   filled: z.object({ atMs: z.number(), count: z.int().min(0) }).optional(),
   cancelledMs: z.number().optional(),
-  /** All are done, says the store. */
+  /** The store says that all are done. */
   overMs: z.number().optional(),
 });
 export type Submission = Readonly<z.infer<typeof submission>>;
@@ -84,14 +88,14 @@ export type Submission = Readonly<z.infer<typeof submission>>;
 const job = z.object({
   format: z.literal(QUEUE_FORMAT),
   index: z.int().min(0),
-  /** The shell command of a line of --tasks. */
+  /** A line of --tasks: a shell command. */
   command: z.string().optional(),
   /** The columns of a table. */
   values: z.record(z.string(), z.string()).optional(),
 });
 export type QueuedTask = Readonly<z.infer<typeof job>>;
 
-/** What was read from Redis, or why it cannot be used, as the end of a sentence. */
+/** A value from Redis, or why it cannot be used, worded as the end of a sentence. */
 export type Parsed<T> = { readonly value: T } | { readonly why: string };
 
 export function parseSubmission(data: unknown): Parsed<Submission> {
@@ -112,13 +116,19 @@ function parse<T>(schema: z.ZodType<T>, data: unknown): Parsed<T> {
   return { why: `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'not readable'}` };
 }
 
-/** Undefined if it has none that is a number. */
+/** Undefined if it has no numeric format. */
 export function formatOf(data: unknown): number | undefined {
   if (typeof data !== 'object' || data === null || !('format' in data)) return undefined;
   return typeof data.format === 'number' ? data.format : undefined;
 }
 
-/** BullMQ takes no plain numbers for the ids of jobs. */
+/** BullMQ refuses plain numbers as job ids. */
 export function jobIdOf(index: number): string {
   return `i${index}`;
+}
+
+/** Undefined for an id that capture does not make. */
+export function indexOfJob(id: string | undefined): number | undefined {
+  const [, digits] = /^i(\d{1,15})$/.exec(id ?? '') ?? [];
+  return digits === undefined ? undefined : Number(digits);
 }

@@ -1,5 +1,5 @@
 // The file of `--tasks`: one shell command a line, or a table with a header (CSV, TSV) whose columns are placeholders
-// and variables. Pure: it is given the text.
+// and variables. Pure: the text is an argument.
 import { CsvError, parse } from 'csv-parse/sync';
 import { type IndexSet, rangesOf } from '../index-set.ts';
 import { isMistake, type Mistake } from '../errors.ts';
@@ -15,18 +15,18 @@ export interface TableTask {
   readonly line: number;
   /** `lines`: the shell command. */
   readonly command: string | undefined;
-  /** `csv`, `tsv`: by column, as `{name}` and as variables of the task; else empty. */
+  /** `csv`, `tsv`: the values by column, as `{name}` and as variables of the task; otherwise empty. */
   readonly values: TaskValues;
 }
 
 export interface TaskTable {
   readonly format: TaskFormat;
-  /** The columns' names, which are valid names of variables; none for `lines`. */
+  /** The column names, which are valid variable names; none for `lines`. */
   readonly names: readonly string[];
-  /** All that have a task. */
+  /** All indices that have a task. */
   readonly indices: IndexSet;
   readonly size: number;
-  /** Undefined if there is no such task. */
+  /** Undefined if the index has no task. */
   taskOf(index: number): TableTask | undefined;
 }
 
@@ -35,17 +35,17 @@ export interface TaskFile {
   readonly format: TaskFormat;
 }
 
-/** `.csv` and `.tsv` (`.tab`) are tables; all else has one command a line. */
+/** `.csv` and `.tsv` (`.tab`) are tables; any other file has one command a line. */
 export function formatOfTasks(fileName: string): TaskFormat {
   if (/\.csv$/i.test(fileName)) return 'csv';
   return /\.(?:tsv|tab)$/i.test(fileName) ? 'tsv' : 'lines';
 }
 
 /**
- * The tasks of `text`. `lines`: line n of the file, counted from 0 as in an index map, is index n; one that is blank or
- * begins with `#` is no task, and leaves its index out, so that a task that is commented out moves no other. `csv` and
- * `tsv`: row n behind the header is index n; quotes as in RFC 4180. A line
- * may end in CR LF. Mistakes begin with the file's name and the line.
+ * The tasks of `text`. `lines`: line n of the file, counted from 0 as in an index map, is index n. A line that is
+ * blank or begins with `#` is not a task and leaves its index unused, so commenting out a task moves no other. `csv`
+ * and `tsv`: row n after the header is index n; quotes as in RFC 4180. A line may end in CR LF. Mistakes begin with
+ * the file's name and the line.
  */
 export function parseTasks(text: string, file: TaskFile): TaskTable | readonly Mistake[] {
   const nul = text.indexOf('\0');
@@ -161,10 +161,10 @@ function csvMistake(
 
 const QUOTES = 'put the whole value into quotes, and double each quote in it: "5"" pipe" (RFC 4180)';
 
-/** What would change how the task is started, and not what it computes. */
+/** Variables that would change how the task is started, rather than what it computes. */
 const RESERVED = /^(?:CAPTURED?(?:_.*)?|LD_.*|PATH|HOME|SHELL|IFS|ENV|BASH_ENV|PWD|TMPDIR|NODE_OPTIONS)$/;
 
-/** What keeps a column from being a placeholder and a variable. */
+/** Why a column cannot be a placeholder and a variable. */
 function wrongName(name: string, isTwice: boolean): Mistake | undefined {
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(name)) {
     return {

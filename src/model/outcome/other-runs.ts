@@ -1,10 +1,10 @@
-// The note at the start if other submissions have used the same prefix: one note for all, not one for each file that
-// comes again. Pure.
+// The note at the start if other submissions have used the same prefix: one note for all, not one for each result that
+// is stored again. Pure.
 import type { History } from '../checkpoint/history.ts';
 import { showPath, type RelPath } from '../path.ts';
 import { plural } from '../units.ts';
 
-/** How many runs are named, the newest. */
+/** How many of the newest runs are named. */
 const MOST_RUNS = 3;
 const REPLACED = 'a result that comes again with other content replaces the older one, kept as .~n~';
 const PREFIX_EACH = 'give each submission a prefix: --to .../$SLURM_ARRAY_JOB_ID --from ...';
@@ -17,7 +17,7 @@ export interface SubmissionNote {
 }
 
 export interface Submission {
-  /** What was stored before this attempt. */
+  /** The number of this attempt: only lower-numbered attempts count. */
   readonly before: number;
   /** `--to` */
   readonly url: string;
@@ -29,12 +29,12 @@ export function describeRun(runId: string | undefined): string {
   return runId === undefined ? 'a run without --run' : `run ${showPath(runId)}`;
 }
 
-/** Undefined if nobody else was here, and this is no second submission. */
+/** Undefined if no other submission used the prefix, and this is not a second one. */
 export function submissionNote(history: History, submission: Submission): SubmissionNote | undefined {
   return otherRunsNote(history, submission) ?? doneNote(history, submission);
 }
 
-/** True if results of another submission are there, so that it is expected that they come again. */
+/** True if results of another submission exist, so replacing them is expected. */
 export function expectsOlder(history: History, before: number): boolean {
   return history.foreignResults.size > 0 || doneAttempt(history, before) !== undefined;
 }
@@ -42,7 +42,7 @@ export function expectsOlder(history: History, before: number): boolean {
 function otherRunsNote(history: History, { before, url, isResult }: Submission): SubmissionNote | undefined {
   const earlier = history.attempts.filter(({ attempt }) => attempt < before);
   const newest = earlier.at(-1);
-  // If an attempt of this run came after them, it has said so.
+  // A later attempt of this run has already given the note.
   if (newest === undefined || newest.sameRun) return undefined;
   const { results, foreignResults, foreignCheckpoints } = history;
   const found = [

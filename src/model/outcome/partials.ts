@@ -1,24 +1,24 @@
-// Partial results of earlier attempts, looked at when the index is done. Pure: says which of these objects nobody
-// needs any more, which hold a whole result, and of which results nothing else is stored.
+// What to do with partial results of earlier attempts when the index is done. Pure: says which objects nobody needs
+// any more, which hold a whole result, and which results are stored nowhere else.
 import type { Generation, StoredFile } from '../format/records.ts';
 
 export interface SortedPartials {
   /** The result was stored whole later. */
   readonly obsolete: readonly StoredFile[];
-  /** Nothing newer is stored of the result whole, and these bytes are proven whole. */
+  /** Nothing newer of the result is stored whole, and these bytes are proven whole. */
   readonly whole: readonly StoredFile[];
-  /** Nothing newer is stored of the result whole, and nobody knows whether these bytes are all. */
+  /** Nothing newer of the result is stored whole, and nobody knows whether these bytes are complete. */
   readonly unproven: readonly StoredFile[];
 }
 
 export interface PartialsQuestion {
   /** {@link oldestFirst} */
   readonly partials: Iterable<StoredFile>;
-  /** What is stored of a result; undefined if nothing is. */
+  /** The stored object of a result; undefined if there is none. */
   readonly resultOf: (path: string) => StoredFile | undefined;
   /** The task of this attempt closed the result, even if it is empty, or left it unchanged and ended with 0. */
   readonly isWrittenNow: (path: string) => boolean;
-  /** A later attempt has only written the rest of the result: nothing of it may be deleted. */
+  /** A later attempt has written only the rest of the result, so no part of it may be deleted. */
   readonly isLacking: (path: string) => boolean;
   /** A good generation followed it. */
   readonly isProven: (partial: StoredFile) => boolean;
@@ -28,7 +28,7 @@ export interface PartialsQuestion {
 export function sortPartials(question: PartialsQuestion): SortedPartials {
   const { resultOf, isWrittenNow, isLacking, isProven, generations } = question;
   const isInSet = isInGoodSet(generations);
-  // The end of its attempt found nothing against it, and had no time to give it its name.
+  // At the end of its attempt nothing was found against it, but no time was left to give it the result's name.
   const isWhole = (partial: StoredFile): boolean =>
     partial.suspect !== true || isProven(partial) || isInSet(partial);
   const obsolete: StoredFile[] = [];
@@ -38,7 +38,7 @@ export function sortPartials(question: PartialsQuestion): SortedPartials {
     if (isLacking(path)) continue;
     const result = resultOf(path);
     const isOver = isWrittenNow(path) || (result !== undefined && isElder(partial, result));
-    // Of what a death has emptied there is nothing to keep.
+    // An empty file that the kernel closed for a dying process is not worth keeping.
     if (isOver || (partial.size === 0 && !isWhole(partial))) obsolete.push(partial);
     else needed.set(path, [...(needed.get(path) ?? []), partial]);
   }
@@ -53,7 +53,7 @@ export function sortPartials(question: PartialsQuestion): SortedPartials {
   return { obsolete, whole, unproven };
 }
 
-/** States are compared by when they were written, never by the attempt alone: one attempt may close several. */
+/** Compares states by write time first, never by attempt alone: one attempt may close several. */
 export function isElder(a: State, b: State): boolean {
   return oldestFirst(a, b) <= 0;
 }
@@ -65,7 +65,7 @@ export function oldestFirst(a: State, b: State): number {
   return a.attempt - b.attempt || Math.sign(Number(BigInt(a.mtimeNs) - BigInt(b.mtimeNs)));
 }
 
-/** For a result that is a checkpoint as well: true if a set that no death is suspected of holds exactly these bytes. */
+/** For a result that is also a checkpoint: true if a good generation holds exactly these bytes. */
 function isInGoodSet(generations: readonly Generation[]): (partial: StoredFile) => boolean {
   const good = generations.filter(({ suspect, incomplete }) => suspect !== true && incomplete !== true);
   const members = good.flatMap((generation) => generation.members);

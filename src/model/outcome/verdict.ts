@@ -1,5 +1,5 @@
-// How the run ended: which record closes the attempt and with what status capture exits. Pure; the exit status tells
-// the truth, so every way to 0 goes through here.
+// How the run ended: which record is the attempt's last, and capture's exit status. Pure. Every path to exit status 0
+// goes through here, because the status must tell the truth.
 import type { AttemptEnd } from '../checkpoint/history.ts';
 import { restoreOrder } from '../checkpoint/restore-order.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../exit-status.ts';
@@ -9,23 +9,21 @@ import type { Generation, LeftFile, RecordKind } from '../format/records.ts';
 import type { EndRules } from '../format/settings.ts';
 import { type RelPath, showPath } from '../path.ts';
 
-/** The reason of a run whose launcher was killed: its `end` is not the task's. */
+/** The reason if the launcher was killed: `end` is then not the task's. */
 export const LAUNCHER_LOST = 'launcher lost';
 
 export interface Outcome {
-  /** Undefined if nobody can know (`watch` without a word from the task). */
+  /** Undefined if nobody can know (`watch` without a report from the task). */
   readonly task: TaskOutcome | undefined;
   /** A notice or SIGTERM came. */
   readonly preempted: boolean;
-  /**
-   * Declared files that the task closed and that are not stored; with `--require-results` also those that never came.
-   */
+  /** Declared files that the task closed and that are not stored; with `--require-results` also missing ones. */
   readonly left: readonly LeftFile[];
-  /** What must be there is stored, in this attempt or before: see {@link isComplete}. */
+  /** Everything required is stored, by this attempt or an earlier one: see {@link isComplete}. */
   readonly complete: boolean;
   readonly rules: EndRules;
   readonly preemptedStatus: ExitStatus;
-  /** Why the task must not be run again although it was preempted or asks for it. */
+  /** Why the task must not run again although it was preempted or asks to. */
   readonly exhausted?: string | undefined;
 }
 
@@ -43,7 +41,7 @@ export function statusOfTask(task: TaskOutcome): ExitStatus {
   return 'code' in task ? task.code : statusOfSignal(task.signalNumber);
 }
 
-/** True if the task has closed its files itself, so that none of its closes can be a death's. */
+/** True if the task has closed its files itself, so the kernel closed none for a dying process. */
 export function closedItsFiles(task: TaskOutcome, rules: EndRules): boolean {
   const status = statusOfTask(task);
   return status === EXIT.ok || rules.againStatuses.includes(status) || rules.trustedStatuses.includes(status);
@@ -56,7 +54,7 @@ export function verdictOf(outcome: Outcome): Verdict {
   const again = (why?: string): Verdict =>
     exhausted === undefined
       ? { kind: 'preempted', status: preemptedStatus, ...(why === undefined ? {} : { reason: why }) }
-      : // A task that ended with 0 and is to be run again has not done its work: that is no success.
+      : // A task that ended with 0 but is to run again has not finished its work: that is not a success.
         { kind: 'failed', status: status === EXIT.ok ? EXIT.notStored : status, reason: exhausted };
   if (rules.againStatuses.includes(status)) return again(`the task ended with ${status} (--again-status)`);
   if (preempted && (status !== EXIT.ok || !complete)) return again();
@@ -70,8 +68,8 @@ export function verdictOf(outcome: Outcome): Verdict {
 }
 
 /**
- * Is everything stored that must be there? `--done-when` names it; otherwise it is every exactly named result, and
- * with `--require-results` every pattern.
+ * Is everything stored that is required? `--done-when` names it. Otherwise it is every exactly named result, and with
+ * `--require-results` every pattern.
  */
 export function isComplete(
   rules: EndRules,
@@ -84,7 +82,7 @@ export function isComplete(
 /**
  * `failed: the task ended with 3`, `failed: SIGSEGV ended the task, exit 139`, `to be run again, exit 75: SIGTERM`;
  * undefined if the run has not failed. `end` is undefined if nobody knows how the task ended. `because`: why it ended
- * so, if somebody knows.
+ * so, if known.
  */
 export function verdictLine(
   { kind, status, reason }: Verdict,
@@ -106,7 +104,7 @@ function howItEnded(end: Pick<TaskEnd, 'code' | 'signal'> | undefined): string |
   return end === undefined || end.code === 0 ? undefined : `the task ended with ${end.code}`;
 }
 
-/** The patterns of the list that match none of the paths, in the user's order. */
+/** The patterns that match none of the paths, in the user's order. */
 export function unmatched(patterns: readonly string[], paths: Iterable<RelPath>): readonly string[] {
   let left = patterns.map((pattern) => ({ pattern, matches: matcherOf(pattern) }));
   for (const path of paths) {
@@ -126,11 +124,11 @@ function matcherOf(text: string): (path: RelPath) => boolean {
 }
 
 /**
- * Attempts of this run, including this one, since the one that made the checkpoint with which the next attempt would
- * begin; 0 if this one made it. Attempts before one that was done do not count.
+ * The number of attempts of this run, including this one, since the one that made the checkpoint from which the next
+ * attempt would resume; 0 if this one made it. Attempts before a done one do not count.
  *
  * @param generations all that this attempt knows, including its own.
- * @param verified checkpoints are checked at restore, so the next attempt may begin with a suspect one.
+ * @param verified checkpoints are checked at restore, so the next attempt may resume from a suspect one.
  */
 export function attemptsInVain(
   earlier: readonly AttemptEnd[],

@@ -1,5 +1,5 @@
-// The parts of rows: numbers and names in a short binary form, used only if they can be read back exactly; and the rows
-// of small things that are known of many files.
+// Fields of rows: numbers and names in a short binary form, used only if they can be read back exactly. Also the rows
+// of small values that are kept for many files.
 import type { Fingerprint } from '../file/file-state.ts';
 import type { RowCodec } from './packed-map.ts';
 
@@ -7,7 +7,7 @@ export const FINGERPRINT_BYTES = 40;
 export const MD5_BYTES = 16;
 export const UUID_BYTES = 16;
 
-/** False unless the decimal fits into 64 bits with a sign. */
+/** False unless the decimal fits into a signed 64-bit integer. */
 export function writeDecimal(text: string, row: Buffer, at: number): boolean {
   if (!/^(0|-?[1-9]\d{0,18})$/.test(text)) return false;
   const value = BigInt(text);
@@ -20,14 +20,14 @@ export function readDecimal(row: Buffer, at: number): string {
   return row.readBigInt64LE(at).toString();
 }
 
-/** False unless it is a whole number of 32 bits without a sign. */
+/** False unless it is an unsigned 32-bit integer. */
 export function writeCount(value: number, row: Buffer, at: number): boolean {
   if (value >>> 0 !== value) return false;
   row.writeUInt32LE(value, at);
   return true;
 }
 
-/** Only these fields: a file state may carry more. */
+/** Writes only these fields: a file state may have more. */
 export function writeFingerprint(facts: Fingerprint, row: Buffer, at: number): boolean {
   row.writeDoubleLE(facts.size, at);
   return (
@@ -48,7 +48,7 @@ export function readFingerprint(row: Buffer, at: number): Fingerprint {
   };
 }
 
-/** False unless they are 32 hexadecimal digits in lower case. */
+/** False unless it is 32 lower-case hexadecimal digits. */
 export function writeMd5(md5: string, row: Buffer, at: number): boolean {
   if (!/^[0-9a-f]{32}$/.test(md5)) return false;
   row.write(md5, at, 'hex');
@@ -75,29 +75,4 @@ export const fingerprintRow: RowCodec<Fingerprint> = {
   bytes: FINGERPRINT_BYTES,
   write: writeFingerprint,
   read: readFingerprint,
-};
-
-/** Instants, sizes. */
-export const numberRow: RowCodec<number> = {
-  bytes: 8,
-  write: (value, row, at) => row.writeDoubleLE(value, at) > 0,
-  read: (row, at) => row.readDoubleLE(at),
-};
-
-/** For a map that is used as a set. */
-export const markRow: RowCodec<true> = {
-  bytes: 0,
-  write: () => true,
-  read: () => true,
-};
-
-/** Of an object in S3, as a put of it at once gives it; and ids of pushes, which a directory gives. */
-export const tagRow: RowCodec<string> = {
-  bytes: 1 + MD5_BYTES,
-  write: (tag, row, at) => {
-    const isMd5 = writeMd5(tag, row, at + 1);
-    row[at] = isMd5 ? 1 : 0;
-    return isMd5 || writeUuid(tag, row, at + 1);
-  },
-  read: (row, at) => (row[at] === 1 ? readMd5(row, at + 1) : readUuid(row, at + 1)),
 };

@@ -1,4 +1,4 @@
-// A file state as a row of 97 bytes. Why a file is left is one of few texts, kept once for all.
+// A file state as a row of 97 bytes. The few different reasons why files are left are kept once for all rows.
 import type { Evidence } from '../file/evidence.ts';
 import type { Close, ClosedHow, Durable, FileRole, FileState } from '../file/file-state.ts';
 import {
@@ -14,7 +14,7 @@ import type { RowCodec } from './packed-map.ts';
 
 const HOWS: readonly ClosedHow[] = ['close', 'rename', 'link', 'scan', 'quiet', 'dir-rename'];
 const EVIDENCE: readonly Evidence[] = ['unknown', 'clean', 'doubtful'];
-/** If there are more different reasons than this, they are stored in another way. */
+/** With more different reasons than this, the state is not packed. */
 const MOST_REASONS = 1000;
 const MOST_TRIES = 0xff;
 
@@ -41,7 +41,7 @@ const SEQ = 35;
 const FINGERPRINT = 39;
 const MD5 = FINGERPRINT + FINGERPRINT_BYTES;
 
-/** Why files are left, each text once. */
+/** The reasons why files are left, each text once. */
 class Reasons {
   readonly #texts: string[] = [];
 
@@ -81,7 +81,7 @@ export function fileStateRow(role: FileRole): RowCodec<FileState> {
         writeCount(fileState.readingCloses, row, at + READING) &&
         writeCount(fileState.durableCloses, row, at + BEHIND) &&
         writeCount(lastClose?.seq ?? 0, row, at + SEQ) &&
-        // There is room for one state of the file.
+        // A row has room for one fingerprint.
         (inherited === undefined ||
           (durable === undefined && writeFingerprint(inherited, row, at + FINGERPRINT))) &&
         (durable === undefined || writeDurable(durable, row, at))

@@ -1,16 +1,16 @@
-// Maps and lists of paths, of which there may be hundreds of thousands: each value is a row of fixed length outside the
-// JavaScript heap, each path is kept once, and both become what they were only when somebody asks for them.
+// Maps and lists of paths that may hold hundreds of thousands of entries. Each value is a row of fixed length outside
+// the JavaScript heap, and each path is kept once. Values and paths become JavaScript values only when they are read.
 import type { RelPath } from '../path.ts';
 
-/** How a value becomes a row, and the same value again. */
+/** Converts a value to a row and back, without loss. */
 export interface RowCodec<V> {
   readonly bytes: number;
-  /** False if the value does not fit into a row: then it is kept as it is. */
+  /** False if the value does not fit into a row: then the map keeps the value itself. */
   write(value: V, row: Buffer, at: number, path: RelPath): boolean;
   read(row: Buffer, at: number, path: RelPath): V;
 }
 
-/** The methods that this map shares with Map: small ones are Maps. Values are copies: to change one, `set` it. */
+/** The methods that PackedMap shares with Map: small maps are Maps. Values are copies: to change one, `set` it. */
 export interface PathMap<V> {
   readonly size: number;
   get(path: RelPath): V | undefined;
@@ -32,14 +32,14 @@ export class PackedMap<V> implements PathMap<V> {
   readonly #codec: RowCodec<V>;
   readonly #paths: Paths;
   readonly #rowBytes: number;
-  /** Rows by the path's number; a block without any row is not there. */
+  /** Rows by path number. A block without rows is undefined. */
   readonly #blocks: (Buffer | undefined)[] = [];
-  /** How many rows of each block there are. */
+  /** The number of rows in each block. */
   readonly #counts: number[] = [];
   readonly #asTheyAre = new Map<number, V>();
   #size = 0;
 
-  /** Maps of the same paths share them. */
+  /** Maps of the same paths share `paths`. */
   constructor(codec: RowCodec<V>, paths = new Paths()) {
     this.#codec = codec;
     this.#paths = paths;
@@ -89,7 +89,7 @@ export class PackedMap<V> implements PathMap<V> {
     return true;
   }
 
-  /** In the order in which the paths first came. As with a Map, it may be changed meanwhile. */
+  /** In the order in which the paths were first seen. As with a Map, changes during the iteration are allowed. */
   *keys(): Generator<RelPath> {
     for (const id of this.#ids()) yield this.#paths.pathOf(id);
   }
@@ -106,9 +106,22 @@ export class PackedMap<V> implements PathMap<V> {
     }
   }
 
+  /** Calls `look` for each packed row, with the number of its path: for a pass over very many rows. */
+  eachRow(look: (row: Buffer, at: number, id: number) => void): void {
+    for (const [number, block] of this.#blocks.entries()) {
+      if (block === undefined) continue;
+      for (let n = 0; n < ROWS_PER_BLOCK; n += 1) {
+        const at = n * this.#rowBytes;
+        if (block[at] !== ABSENT) look(block, at + 1, number * ROWS_PER_BLOCK + n);
+      }
+    }
+  }
+
   *#ids(): Generator<number> {
-    for (let id = 0; id < this.#blocks.length * ROWS_PER_BLOCK; id += 1) {
-      if (this.#kindOf(id) !== ABSENT) yield id;
+    for (let number = 0; number < this.#blocks.length; number += 1) {
+      if (this.#blocks[number] === undefined) continue;
+      for (let id = number * ROWS_PER_BLOCK; id < (number + 1) * ROWS_PER_BLOCK; id += 1)
+        if (this.#kindOf(id) !== ABSENT) yield id;
     }
   }
 
@@ -133,8 +146,8 @@ export class PackedMap<V> implements PathMap<V> {
 }
 
 /**
- * Values with a path each, in their order, for lists that are kept until they have been read once more: the same
- * values in the same order, as often as it is iterated.
+ * A list of values with a path each, for lists that are kept only to be read once more. Each iteration yields equal
+ * values in the same order.
  */
 export function rowList<V extends { readonly path: RelPath }>(
   values: readonly V[],
@@ -154,42 +167,41 @@ export function rowList<V extends { readonly path: RelPath }>(
   };
 }
 
-/** Text is kept in pieces of this many bytes; a longer path gets a piece of its own. */
+/** Text is kept in blocks of this many bytes; a longer path gets its own block. */
 const PIECE_BYTES = 65_536;
 const FIRST_SLOTS = 1024;
-/** Bytes before each text: its length in bytes, doubled; odd if it has two bytes for each UTF-16 unit. */
+/**
+ * Bytes before each text. They hold its length in bytes, doubled; odd if the text has two bytes for each UTF-16 unit.
+ */
 const HEAD_BYTES = 4;
 
-/**
- * The paths of a run, each kept once and known by a number. Nothing is ever forgotten: a path keeps its number for the
- * whole run.
- */
+/** The paths of a run, each kept once and known by a number. A path keeps its number for the whole run. */
 export class Paths {
   readonly #pieces: Buffer[] = [];
-  /** How many bytes of the last piece are taken. */
+  /** Bytes used in the last piece. */
   #taken = PIECE_BYTES;
-  /** By number: piece times PIECE_BYTES, plus the place where the text begins in it. */
+  /** By number: the piece times PIECE_BYTES, plus the offset of the text in it. */
   #places = new Float64Array(FIRST_SLOTS / 2);
   #hashes = new Uint32Array(FIRST_SLOTS / 2);
-  /** Number + 1 in the first free slot after its hash; 0 means free. Never more than half full. */
+  /** Number + 1, in the first free slot after its hash; 0 means free. At most half full. */
   #slots = new Uint32Array(FIRST_SLOTS);
   #count = 0;
-  /** What was asked for last: one step of a file asks several maps for its path. */
+  /** The last path looked up: one step of a file looks up its path in several maps. */
   #last: { readonly path: RelPath; readonly id: number } | undefined;
 
-  /** How many there are: numbers are 0 to `count - 1`, in the order in which the paths came. */
+  /** How many paths there are. Numbers are 0 to `count - 1`, in the order in which the paths were first seen. */
   get count(): number {
     return this.#count;
   }
 
-  /** The number of a path; undefined if it has none yet. */
+  /** The number of a path; undefined if it has none. */
   find(path: RelPath): number | undefined {
     if (this.#last?.path === path) return this.#last.id;
     const entry = this.#slots[this.#slotOf(path, hashOf(path))] ?? 0;
     return entry === 0 ? undefined : this.#found(path, entry - 1);
   }
 
-  /** The number of a path; it gets one if it has none. */
+  /** The number of a path; a new path gets one. */
   idOf(path: RelPath): number {
     if (this.#last?.path === path) return this.#last.id;
     const hash = hashOf(path);
@@ -205,7 +217,7 @@ export class Paths {
     return this.#found(path, id);
   }
 
-  /** Throws for a number that was never given. */
+  /** Throws for an unknown number. */
   pathOf(id: number): RelPath {
     const place = this.#places[id] ?? 0;
     const piece = this.#pieces[Math.floor(place / PIECE_BYTES)];
@@ -230,7 +242,7 @@ export class Paths {
   }
 
   #keep(path: RelPath): number {
-    // Lossless for every string, whatever the name holds.
+    // Lossless for every string.
     const wide = /[^\0-\u00ff]/.test(path);
     const bytes = wide ? path.length * 2 : path.length;
     if (this.#taken + HEAD_BYTES + bytes > PIECE_BYTES) {
@@ -262,10 +274,18 @@ export class Paths {
   }
 }
 
-/** FNV-1a over UTF-16 units, then mixed: its low bits choose the slot. */
+const anyUint32 = (): number => Math.floor(Math.random() * 2 ** 32);
+/** Drawn for each process, so that a task cannot choose names that all have the same hash. */
+let hashSeed: { readonly start: number; readonly factor: number } | undefined;
+
+/** Over UTF-16 units, then mixed: its low bits choose the slot. */
 function hashOf(path: RelPath): number {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < path.length; at += 1) hash = Math.imul(hash ^ path.charCodeAt(at), 0x01000193);
+  hashSeed ??= { start: anyUint32(), factor: anyUint32() | 1 };
+  let hash = hashSeed.start;
+  for (let at = 0; at < path.length; at += 1) {
+    hash = Math.imul(hash ^ path.charCodeAt(at), hashSeed.factor);
+    hash ^= hash >>> 15;
+  }
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   return (hash ^ (hash >>> 13)) >>> 0;
 }

@@ -27,7 +27,7 @@ const ATTEMPT = SIZE + 8;
 const STORED_SIZE = ATTEMPT + 4;
 const MODE = STORED_SIZE + 8;
 
-/** `index`: of the scope; the key of most files is the path and it. Any other key is kept as it is. */
+/** `index`: of the scope; most keys are the path and the index. A value with another key is not packed. */
 export function storedFileRow(index: string): RowCodec<StoredFile> {
   const keyOf = (path: RelPath, compressed: boolean): string => `${path}.${index}${compressed ? '.zst' : ''}`;
   return {

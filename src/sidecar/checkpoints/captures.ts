@@ -1,15 +1,15 @@
-// Companions between two checkpoints: captured at intervals, before the task is stopped, and for a flush. The newest
-// generation then names the new segments; if there is no checkpoint, the companions are a generation of their own.
+// Captures companions between two checkpoints: at intervals, before the task is stopped, and for a flush. The newest
+// generation then names the new segments. If there is no checkpoint, the companions are a generation of their own.
 import { reasonOf } from '../../model/errors.ts';
 import { type GenerationFiles, isRenewed, nameInNewest } from './generation-record.ts';
 import type { CutParts } from './pending-cut.ts';
 
 interface CapturesOptions extends Pick<CutParts, 'context' | 'companions'> {
-  /** Runs `step` once the commits before it are over. */
+  /** Runs `step` once earlier commits have ended. */
   readonly inTurn: (step: () => Promise<void>) => Promise<void>;
   /** Commits a generation; call it inside `inTurn`. */
   readonly write: (files: GenerationFiles) => Promise<void>;
-  /** Aborts when only the last cut is still to come. */
+  /** Aborts when only the last cut remains. */
   readonly ending: AbortSignal;
 }
 
@@ -27,17 +27,17 @@ export class Captures {
       );
   }
 
-  /** They are captured at intervals from now on. */
+  /** From now on companions are captured at intervals. */
   begin(): void {
     this.#clock?.captured();
   }
 
-  /** A generation was committed: its companions are of this moment. */
+  /** A generation was committed: its companions were captured for it just now. */
   committed(): void {
     this.#clock?.captured();
   }
 
-  /** Captures them, unless a capture is under way. */
+  /** Captures companions, unless a capture is under way. */
   soon(): void {
     this.#clock?.now();
   }
@@ -46,7 +46,7 @@ export class Captures {
     this.#clock?.close();
   }
 
-  /** Resolves to true when all that companions hold by now is stored and recorded. Never rejects. */
+  /** Resolves to true once everything that companions hold at this moment is stored and recorded. Never rejects. */
   async now(): Promise<boolean> {
     const { context, companions, inTurn, write, ending } = this.#options;
     const { ledger, log, outage, signal } = context;
@@ -69,7 +69,7 @@ export class Captures {
   }
 }
 
-/** Asks for a capture so long after the last one has ended. Runs from the first call on. */
+/** Starts a capture this long after the previous one has ended. Runs from the first call on. */
 export class CompanionClock {
   readonly #capture: () => Promise<void>;
   readonly #everyMs: number;
@@ -83,13 +83,13 @@ export class CompanionClock {
     this.#everyMs = everyMs;
   }
 
-  /** They were captured just now. */
+  /** Companions were captured just now. */
   captured(): void {
     clearTimeout(this.#timer);
     if (!this.#isClosed) this.#timer = setTimeout(() => this.now(), this.#everyMs);
   }
 
-  /** Captures them at once, unless a capture is under way. */
+  /** Captures companions at once, unless a capture is under way. */
   now(): void {
     if (this.#isUnderWay || this.#isClosed) return;
     this.#isUnderWay = true;
@@ -99,7 +99,7 @@ export class CompanionClock {
     });
   }
 
-  /** No capture begins any more. */
+  /** Begins no further capture. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);

@@ -1,6 +1,7 @@
 // Checkpoint objects: pushes members as they close, each push as a new object, and remembers which object holds which
-// state of which member. generations.ts makes committed sets of them.
-import { newestOf } from '../../model/checkpoint/history.ts';
+// state of which member. generations.ts combines them into committed sets.
+import { newestGeneration } from '../../model/checkpoint/history.ts';
+import { firstNumber } from '../../model/checkpoint/takeovers.ts';
 import {
   type FileFacts,
   type FileState,
@@ -18,8 +19,7 @@ import type { PushHandle } from '../queue/turns.ts';
 import type { Needs } from '../run/context.ts';
 import { HeldStates } from './held-states.ts';
 
-/** What it takes of the run. */
-type Uses = Needs<'scope' | 'log' | 'attempt' | 'ledger' | 'sender' | 'now'>;
+type CheckpointsContext = Needs<'scope' | 'log' | 'attempt' | 'ledger' | 'sender' | 'now'>;
 
 interface StoredMember {
   readonly file: StoredFile;
@@ -27,29 +27,33 @@ interface StoredMember {
 }
 
 export class Checkpoints {
-  readonly #context: Uses;
+  readonly #context: CheckpointsContext;
   readonly #stored = new Map<RelPath, StoredMember>();
-  /** By the path the state that is being sent. */
+  /** By path, the state that is being sent. */
   readonly #sending = new Map<RelPath, FileFacts>();
-  /** What the set under way still has to send. */
+  /** The states that the set under way still has to send. */
   readonly held: HeldStates;
   /**
-   * The objects of this attempt that may be in the store and are not on their way there, and those that were
-   * restored.
+   * The objects of this attempt that may be in the store and are not being sent, and the objects that were restored.
    */
   readonly #objects = new Set<string>();
-  /** Number of the generation that is being made. It only grows: no number stands for two contents of a path. */
+  /**
+   * The number of the generation that is being made. It only grows, so that no number stands for two contents of a
+   * path.
+   */
   #generation: number;
   readonly #usedBy = new Map<RelPath, number>();
   bytesStored = 0;
 
-  constructor(context: Uses) {
+  constructor(context: CheckpointsContext) {
     this.#context = context;
     this.held = new HeldStates(context.sender.root);
-    this.#generation = 1 + newestOf(context.ledger.generations, context.attempt);
+    const { takeovers, generations } = context.ledger;
+    this.#generation =
+      takeovers.at(-1)?.generation ?? firstNumber(newestGeneration(generations, context.attempt), false);
   }
 
-  /** Restore placed this member: its state on disk is that of an object that is already stored. */
+  /** Restore has placed this member: its state on disk is that of a stored object. */
   noteRestored(file: StoredFile, fingerprint: Fingerprint): void {
     this.#stored.set(file.path, { file, fingerprint });
     this.#objects.add(file.key);
@@ -61,24 +65,24 @@ export class Checkpoints {
     return stored !== undefined && sameFingerprint(stored.fingerprint, state) ? stored.file : undefined;
   }
 
-  /** The object of a member that was stored last. */
+  /** The member's object that was stored last. */
   newestOf(path: RelPath): StoredFile | undefined {
     return this.#stored.get(path)?.file;
   }
 
-  /** Number of the generation that is being made. */
+  /** The number of the generation that is being made. */
   get number(): number {
     return this.#generation;
   }
 
-  /** The number for the generation that is committed now; the next push begins a new one. */
+  /** The number of the generation that is committed now. The next push begins a new generation. */
   takeNumber(): number {
     const taken = this.#generation;
     this.#generation += 1;
     return taken;
   }
 
-  /** The objects in the store, as far as this attempt knows. It does not know which are still needed. */
+  /** The objects in the store, as far as this attempt knows, whether they are still needed or not. */
   get objects(): readonly string[] {
     return [...this.#objects];
   }
@@ -88,7 +92,7 @@ export class Checkpoints {
     return new Set([...paths].flatMap((path) => this.#stored.get(path)?.file.key ?? []));
   }
 
-  /** They are deleted. If a set needs a file whose object is gone, the file is sent again. */
+  /** The objects are deleted. If a set needs a file whose object is gone, the file is sent again. */
   forget(keys: readonly string[]): void {
     const gone = new Set(keys);
     for (const key of keys) this.#objects.delete(key);
@@ -117,14 +121,14 @@ export class Checkpoints {
     const job = { ...this.#job(path, how, named), held };
     const sent = await sendFile(this.#context.sender, job, how.signal);
     if (held === undefined) return sent;
-    // Since then its name may have gone, which moves its ctime: it is the state that was held all the same.
+    // Its name may have been removed since, which changes its ctime: it is still the state that was held.
     if (sent.kind === 'stored' || sent.kind === 'unchanged') return { ...sent, fingerprint: held.facts };
-    // What stands at the path is judged like any other.
+    // The file that is at the path now is judged like any other.
     this.held.release(path);
     return sent;
   }
 
-  /** True while another state of the file than this one is being sent. */
+  /** True while a state of the file other than this one is being sent. */
   sendsOther(path: RelPath, state: Fingerprint): boolean {
     const sending = this.#sending.get(path);
     return sending !== undefined && !sameContentFingerprint(sending, state);
@@ -181,7 +185,7 @@ export class Checkpoints {
         named.push(key);
         return key;
       },
-      // If it was touched but not changed, the generation names the older object.
+      // If the file was touched but not changed, the generation names the older object.
       baseline: before === undefined ? undefined : { md5: before.md5, size: before.size },
       spoolFirst,
       urgent: true,

@@ -1,15 +1,16 @@
-// Writes the records of generations one after the other: commits sets, and later records that they are proven and
-// drops what was kept until then. Does not know what a set is, or when it is complete.
+// Writes the records of generations one by one: commits sets, and later records that they are proven and drops what was
+// kept until then. Knows neither what a set is nor when it is complete.
 import pLimit from 'p-limit';
 import { committedLine, generationBytes, preferenceLine } from '../../model/checkpoint/generation-words.ts';
-import { generationName, newestOf } from '../../model/checkpoint/history.ts';
+import { generationName, newestGeneration } from '../../model/checkpoint/history.ts';
+import { committedCount } from '../../model/checkpoint/takeovers.ts';
 import { keptGenerations } from '../../model/checkpoint/retention.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { provenFromMs } from '../../model/file/suspect.ts';
 import type { MessageFields } from '../../model/format/message-fields.ts';
 import type { Behind, Generation, StoredFile } from '../../model/format/records.ts';
+import { plural } from '../../model/units.ts';
 import type { RelPath } from '../../model/path.ts';
-import { factsBeneath } from '../../native/files.ts';
 import { type LongTimer, startTimer } from '../../native/clock.ts';
 import { contentClose } from '../run/content-close.ts';
 import {
@@ -30,7 +31,10 @@ import { CutCheck, type Until, type Verified } from './verify.ts';
 export interface CommitsOptions extends CutParts {
   /** Objects of cuts that are under way. */
   readonly inUse: () => readonly string[];
-  /** Results that a set is ahead of if it is committed now; `upTo` is the place of its members' newest close among all. */
+  /**
+   * Results that a set would be ahead of if it were committed now. `upTo`: the number of its members' newest close,
+   * among all closes.
+   */
   readonly behind: (upTo: number | undefined) => readonly Behind[];
   /** Files that the next cut may hold. */
   readonly mayBeCut: () => ReadonlySet<RelPath>;
@@ -42,44 +46,42 @@ export class Commits {
   readonly #options: CommitsOptions;
   readonly #keepers: Keepers;
   readonly #spare: Spare;
-  /** Undefined if no set is checked before its commit. */
+  /** Undefined if sets are not checked before their commit. */
   readonly #check: CutCheck | undefined;
-  /** Runs a step once those before it are over. */
+  /** Runs a step once all earlier steps have ended. */
   readonly inTurn = pLimit(1);
   #isMarkDue = false;
-  /** Files that a death may have left half-written. */
-  #ofDeath: ReadonlySet<RelPath> = new Set();
-  /** The user knows of a set that is whole. */
+  /** The user knows that there is a whole set. */
   #isSaid: boolean;
-  /** Of this attempt, with those that a sidecar committed that this one replaces. */
+  #hasSaidNoRoom = false;
+  /** Sets that this attempt has committed, including those of a sidecar that this one replaces. */
   count: number;
 
   constructor(options: CommitsOptions) {
     this.#options = options;
     const { ledger, attempt } = options.context;
-    this.count = newestOf(ledger.generations, attempt);
+    this.count = committedCount(newestGeneration(ledger.generations, attempt), ledger.takeovers);
     this.#isSaid = this.count > 0;
     this.#spare = new Spare(options, () => void this.recordProven());
-    this.#keepers = { ...options, isProven: this.#spare.isProven };
+    const onNoRoom = (kept: number, wanted: number): void => this.#sayNoRoom(kept, wanted);
+    this.#keepers = { ...options, isProven: this.#spare.isProven, onNoRoom };
     const { verify } = options.context.settings;
     if (verify?.atCommit === true)
       this.#check = new CutCheck(options.context, verify.command, options.checkpoints);
   }
 
-  /** Resolves when every step that was begun is over. */
+  /** Resolves when every step that was begun has ended. */
   idle(): Promise<void> {
     return this.inTurn(async () => undefined);
   }
 
-  /** Call it inside `inTurn`. Rejects if it could not be recorded; `until` as for {@link CutCheck}. */
+  /** Call it inside `inTurn`. Rejects if the generation could not be recorded; `until` as for {@link CutCheck}. */
   async write(files: GenerationFiles, marks: Marks, until: Until): Promise<void> {
     const { context, checkpoints, onCommitted } = this.#options;
     const number = checkpoints.takeNumber();
-    // The record of a set may be due when a death comes to light: it must not say for a moment that the set is good.
-    const suspect: Marks = files.members.some((file) => this.#isOfDeath(file)) ? { suspect: true } : {};
-    const doubted: Marks = this.#spare.isProven(files)
-      ? { ...marks, ...suspect }
-      : { ...marks, ...suspect, unproven: true };
+    // A file that was closed for a dying process is not proven either: no record says, even briefly, that the set is
+    // good.
+    const doubted: Marks = this.#spare.isProven(files) ? marks : { ...marks, unproven: true };
     const unchecked: Verified = { marks: doubted };
     const verified = (await this.#check?.verified(files.members, number, doubted, until)) ?? unchecked;
     const made = { number, files, marks: { ...verified.marks, ...this.#losses(files) } };
@@ -98,17 +100,15 @@ export class Commits {
   }
 
   /**
-   * A death has come to light: before anything else is done about it, the store gets a mark on the sets that may hold
-   * a file of `paths` half-written. `hint`: what the user can say against it. Rejects if that could not be recorded.
+   * A death was noticed. Before anything else, marks in the store the sets that may hold a half-written file of
+   * `paths`. `hint`: how the user can say that nothing is half-written. Rejects if the marks could not be recorded.
    */
   markDeath(paths: readonly RelPath[], signal: AbortSignal, hint: string | undefined): Promise<void> {
     const { context, files, checkpoints } = this.#options;
     const { verify } = context.settings;
-    // At once: a commit whose turn comes first may have waited for the store, and no death settles by time.
-    if (verify?.atCommit !== true) this.#ofDeath = new Set(paths);
     return this.inTurn(async () => {
       if (verify?.atCommit === true) return;
-      // This includes what an earlier try marked and could not record.
+      // This includes marks that an earlier try set and could not record.
       this.#isMarkDue =
         markSuspect(context, lastClosesOf(paths, { files, checkpoints }), hint) || this.#isMarkDue;
       if (this.#isMarkDue) await context.ledger.write('stored', {}, signal);
@@ -116,14 +116,14 @@ export class Commits {
     });
   }
 
-  /** Only the last commit is still to come. */
+  /** Only the last commit remains. */
   pause(): void {
     this.#spare.close();
   }
 
   /**
-   * Nothing is committed any more: deletes objects that no generation names, and if the task ended `well`, also what
-   * was kept in case it did not. Never rejects.
+   * Nothing is committed any more. Deletes objects that no generation names and, if the task ended `well`, also those
+   * that were kept in case it did not. Never rejects.
    */
   async end(well: boolean): Promise<void> {
     const { context } = this.#options;
@@ -153,12 +153,6 @@ export class Commits {
     return isRecorded;
   }
 
-  /** True if the object holds what stands there now. */
-  #isOfDeath({ path, mtimeNs }: StoredFile): boolean {
-    const { root } = this.#options.context;
-    return this.#ofDeath.has(path) && factsBeneath(root, path)?.mtimeNs === mtimeNs;
-  }
-
   #losses({ upTo }: GenerationFiles): Losses {
     const { context, behind } = this.#options;
     const now = behind(upTo);
@@ -169,8 +163,8 @@ export class Commits {
   }
 
   /**
-   * The first one that is known to be whole shows that all is well; the others are counted, once a minute. `refused`:
-   * why its check made it suspect.
+   * The first set that is known to be whole gets a message; later ones are counted, once a minute. `refused`: why its
+   * check made it suspect.
    */
   #say(generation: Generation, refused: string | undefined): void {
     const { log, ledger } = this.#options.context;
@@ -192,7 +186,10 @@ export class Commits {
     else log[this.#firstLevel()](line, fields);
   }
 
-  /** What was not proven when it was committed, and is now. `before`: as the last record had them. */
+  /**
+   * Generations that were not proven when they were committed, and are proven now. `before`: their state in the last
+   * record.
+   */
   #sayProven(before: readonly Generation[]): void {
     const { log, ledger } = this.#options.context;
     const doubted = new Set(before.filter(({ unproven }) => unproven === true).map(generationName));
@@ -202,6 +199,18 @@ export class Commits {
       if (!doubted.has(name) || unproven === true || suspect === true || incomplete === true) continue;
       log[this.#firstLevel()](committedLine(generation), { event: 'proven', generation: name });
     }
+  }
+
+  #sayNoRoom(kept: number, wanted: number): void {
+    if (this.#hasSaidNoRoom) return;
+    this.#hasSaidNoRoom = true;
+    const { log } = this.#options.context;
+    log.warn(
+      `a record has room for ${kept} of the ${plural(wanted, 'checkpoint set')} to keep: the oldest are deleted`,
+      {
+        hint: `--generations ${kept}; or fewer files in a set: --newest, or one archive of them`,
+      },
+    );
   }
 
   #firstLevel(): 'info' | 'debug' {
@@ -216,8 +225,8 @@ interface Members {
 }
 
 /**
- * Which generations are proven, and when the next one will be. Until one is, more are kept than `--generations` says:
- * a death can come to light seconds after the commit of the set that it left half-written.
+ * Which generations are proven, and when the next one will be. Until one is proven, more are kept than `--generations`
+ * says: a death may be noticed seconds after the commit of the set that it left half-written.
  */
 export class Spare {
   readonly #parts: Pick<CutParts, 'context' | 'files' | 'checkpoints'>;
@@ -226,17 +235,17 @@ export class Spare {
   #clean = false;
   #timer: LongTimer | undefined;
 
-  /** Calls `onProven` when a generation is proven, if that lets another one go or takes a mark away. */
+  /** Calls `onProven` when a generation is proven, if an older one can be dropped or a mark removed because of it. */
   constructor(parts: Pick<CutParts, 'context' | 'files' | 'checkpoints'>, onProven: () => void) {
     this.#parts = parts;
     this.#onProven = onProven;
   }
 
-  /** False while a death may have made the close of one of these files. */
+  /** False while the kernel may have closed one of these files for a dying process. */
   readonly isProven = (generation: Members): boolean =>
     this.#clean || this.#parts.context.taskNews.reaches(this.#provenFromMs(generation));
 
-  /** A generation was committed. Asks to be called when the next one is proven, if that changes anything. */
+  /** A generation was committed. Sets the timer for the next one that becomes proven, if that changes anything. */
   committed(): void {
     this.#timer?.cancel();
     const { ledger, settings, now } = this.#parts.context;
@@ -250,12 +259,12 @@ export class Spare {
     if (nextMs < Infinity) this.#timer = startTimer(nextMs - nowMs, this.#onProven);
   }
 
-  /** The task was asked to end: from now on only its end proves what it closes. */
+  /** The task was asked to end: from now on only its end proves its closes. */
   signalled(atMs: number): void {
     this.#signalledAtMs ??= atMs;
   }
 
-  /** The task ended well, and none of its writers died: all is proven. */
+  /** The task ended well, and none of its writers died: everything is proven. */
   endedWell(): void {
     this.#clean = true;
   }
@@ -264,13 +273,13 @@ export class Spare {
     this.#timer?.cancel();
   }
 
-  /** When it is proven, ms since the epoch: 0 for at once, Infinity for not before the end. */
+  /** When the generation is proven, ms since the epoch: 0 for at once, Infinity for not before the end of the task. */
   #provenFromMs({ members }: Members): number {
     const { files, checkpoints, context } = this.#parts;
     const from = members.map(({ path, md5, mtimeNs }) => {
       const newest = checkpoints.newestOf(path);
-      // The task has closed the file again since, so no death made the close of this object. A sidecar that replaces
-      // another sends the same bytes under another key: that proves nothing.
+      // The task has closed the file again since, so this object's close was not made for a dying process. Equal bytes
+      // under another key prove nothing: a sidecar that replaces another sends them again.
       if (newest !== undefined && newest.md5 !== md5) return 0;
       const { lastClose } = files.get(path, 'checkpoint') ?? {};
       return provenFromMs(contentClose(context, lastClose, { mtimeNs }), this.#signalledAtMs);

@@ -1,7 +1,7 @@
-// Companions while the task holds them open: finds them, sends what was written since the last time, and remembers
-// which segments hold which file. Never waits for a close, and never reads further than the size it has seen.
+// Captures companions while the task holds them open: finds them, sends what was written since the last time, and
+// remembers which segments hold which file. Never waits for a close, and never reads beyond the size that it has seen.
 import pLimit from 'p-limit';
-import { type Captured, planSegments, type SegmentPlan } from '../../model/checkpoint/companions.ts';
+import { type CapturedCompanion, planSegments, type SegmentPlan } from '../../model/checkpoint/companions.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
 import { parseSegmentKey, segmentKey } from '../../model/format/keys.ts';
 import type { Companion, Generation, Segment } from '../../model/format/records.ts';
@@ -12,15 +12,16 @@ import type { Needs } from '../run/context.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { OpenResults } from './open-results.ts';
 
-/** What it takes of the run. */
-type Uses = Needs<'settings' | 'scope' | 'manifest' | 'root' | 'log' | 'attempt' | 'ledger' | 'sender'>;
+type CompanionsContext = Needs<
+  'settings' | 'scope' | 'manifest' | 'root' | 'log' | 'attempt' | 'ledger' | 'sender'
+>;
 
-/** Companions that are read at once. A checkpoint waits for all of them, and they must not hold up results. */
+/** Companions that are read at once. A checkpoint waits for all of them, but they must not hold up results. */
 const PARALLEL = 2;
 
 export type Capture =
   | { readonly kind: 'captured'; readonly companions: readonly Companion[] }
-  /** A file was cut back or replaced after we looked at it and before we read it: look again. */
+  /** A file was truncated or replaced between our look and our read: look again. */
   | { readonly kind: 'moved'; readonly path: RelPath };
 
 export interface Moment {
@@ -29,25 +30,25 @@ export interface Moment {
 }
 
 export class Companions {
-  readonly #context: Uses;
+  readonly #context: CompanionsContext;
   readonly #walk: Walk;
   readonly #openResults: Pick<OpenResults, 'look'>;
-  readonly #captured = new Map<RelPath, Captured>();
-  /** The segments of this attempt that may be in the store and are not on their way there. */
+  readonly #captured = new Map<RelPath, CapturedCompanion>();
+  /** The segments of this attempt that may be in the store and are not being sent. */
   readonly #objects = new Set<string>();
-  /** For each path the highest segment number of this attempt. */
+  /** By path, the highest segment number of this attempt. */
   readonly #numbers = new Map<RelPath, number>();
   readonly #refused = new Set<RelPath>();
   readonly #checkpoints: Pick<Checkpoints, 'number'>;
   readonly #inTurn = pLimit(1);
-  /** Of segments: of companions as the user declared them, and of results that were open. */
+  /** Bytes of segments: of companions that the user declared, and of results that were open. */
   readonly bytesStored = { declared: 0, results: 0 };
-  /** Every companion that was ever seen; undefined until somebody looks. */
+  /** Every companion that was ever seen; undefined until the first look. */
   seen: Set<RelPath> | undefined;
 
-  /** `before`: the generation whose companions stand in the work directory. */
+  /** `before`: the generation whose companions are in the work directory. */
   constructor(
-    context: Uses,
+    context: CompanionsContext,
     before: Generation | undefined,
     openResults: Pick<OpenResults, 'look'>,
     checkpoints: Pick<Checkpoints, 'number'>,
@@ -66,12 +67,12 @@ export class Companions {
     return this.#context.settings.manifest.companions.length > 0;
   }
 
-  /** True if there is something to capture: declared companions, or results that are open and only appended to. */
+  /** True if there is something to capture: declared companions, or open results that are only appended to. */
   get areDue(): boolean {
     return this.areDeclared || this.#openResults.look(false).length > 0;
   }
 
-  /** No checkpoint is declared, so companions are all that a resume needs. */
+  /** True if no checkpoint is declared, so that a resume needs nothing but companions. */
   get areWholeSet(): boolean {
     return this.areDeclared && this.#context.settings.manifest.checkpoints.length === 0;
   }
@@ -81,7 +82,7 @@ export class Companions {
     return new Set([...this.#captured.keys(), ...(this.seen ?? [])]);
   }
 
-  /** What is stored now, ordered by path. */
+  /** The companions as they are stored now, ordered by path. */
   get current(): readonly Companion[] {
     return [...this.#captured.values()]
       .map(({ companion }) => companion)
@@ -89,15 +90,15 @@ export class Companions {
   }
 
   /**
-   * Stores what all companions hold now, or more. `atCheckpoint`: the task has closed a checkpoint, so it has cut its
-   * files back to where it resumed, and only appends from here on. `ended`: a death may have closed results that were
-   * open. Throws the store's errors.
+   * Stores at least what all companions hold now. `atCheckpoint`: the task has closed a checkpoint, so it has already
+   * truncated its files to where it resumed, and only appends from here on. `ended`: results that were open may have
+   * been closed for a dying process. Throws the store's errors.
    */
   capture(moment: Moment, signal: AbortSignal): Promise<Capture> {
     return this.#inTurn(() => this.#capture(moment, signal));
   }
 
-  /** Segments of this attempt that neither `alive` nor the next capture needs; the caller deletes them. */
+  /** Segments of this attempt that neither `alive` nor the next capture needs. The caller deletes them. */
   garbage(alive: ReadonlySet<string>): readonly string[] {
     return [...this.#objects].filter((key) => !alive.has(key) && !this.isCurrent(key));
   }
@@ -126,7 +127,7 @@ export class Companions {
     return { kind: 'captured', companions: this.current };
   }
 
-  /** False if the file was cut back or replaced. */
+  /** False if the file was truncated or replaced. */
   async #captureOne(found: FoundFile, atCheckpoint: boolean, signal: AbortSignal): Promise<boolean> {
     const { path, facts } = found;
     const before = this.#captured.get(path);
@@ -151,7 +152,7 @@ export class Companions {
       if (sent.kind === 'stored') this.#note(found, plan, sent, atCheckpoint);
       return sent.kind !== 'moved';
     } finally {
-      // Not earlier: what is still on its way is nobody's garbage.
+      // Not earlier: a segment that is still being sent must not count as garbage.
       for (const key of named) this.#objects.add(key);
     }
   }
@@ -168,7 +169,7 @@ export class Companions {
     this.bytesStored[companion.result === true ? 'results' : 'declared'] += segment?.size ?? 0;
     this.#captured.set(found.path, {
       companion,
-      // Before its first checkpoint, a resumed task may still cut the file back.
+      // Before its first checkpoint, a resumed task may still truncate the file.
       source: { fingerprint: found.facts, tail: atCheckpoint ? tail : undefined },
     });
   }
@@ -201,8 +202,8 @@ export class Companions {
   }
 }
 
-/** Only where companions can be, so that it does not walk through all results. */
-function walkOf({ settings, manifest, root, log }: Uses): Walk {
+/** Walks only where companions can be, and not through all results. */
+function walkOf({ settings, manifest, root, log }: CompanionsContext): Walk {
   const companions = compileManifest({ ...settings.manifest, results: [], checkpoints: [], inputs: [] });
   return {
     root,

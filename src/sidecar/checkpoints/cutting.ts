@@ -1,5 +1,5 @@
-// Takes the cuts that model/checkpoint/cut asks for: finds out which members exist, and their states at one instant
-// at which none has a writer. Sends and commits nothing.
+// Takes the cuts that model/checkpoint/cut asks for: finds the members that exist, and their states at one instant at
+// which none of them has a writer. Sends and commits nothing.
 import fs from 'node:fs';
 import os from 'node:os';
 import {
@@ -17,7 +17,7 @@ import {
   roundLost,
   worthAtEnd,
 } from '../../model/checkpoint/cut.ts';
-import { type Candidate, type Chosen, chooseMembers } from '../../model/checkpoint/members.ts';
+import { type Candidate, type ChosenMembers, chooseMembers } from '../../model/checkpoint/members.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
 import { isGood, isProofOfLife } from '../../model/checkpoint/restore-order.ts';
 import { firmOrder, isOrderless, type Order } from '../../model/checkpoint/rounds.ts';
@@ -36,8 +36,7 @@ import { readOrder, writeOrder } from '../run/attempt-file.ts';
 import type { Needs } from '../run/context.ts';
 import { RotatingNames } from './rotating-names.ts';
 
-/** What it takes of the run. */
-type Uses = Needs<
+type CuttingContext = Needs<
   | 'settings'
   | 'manifest'
   | 'root'
@@ -52,9 +51,9 @@ type Uses = Needs<
 >;
 
 export interface CuttingOptions {
-  readonly context: Uses;
+  readonly context: CuttingContext;
   readonly files: Files;
-  /** Delivers all closes that the kernel has queued by now. */
+  /** Delivers all closes that the kernel has queued. */
   readonly drainEvents: () => void;
   readonly isLast: (path: RelPath) => boolean;
   /** Members of the generation that was restored. */
@@ -66,7 +65,7 @@ export interface TakenCut {
   readonly kind: 'cut';
   readonly states: ReadonlyMap<RelPath, FileFacts>;
   readonly proof: Proof;
-  /** False if it leaves out directories that are still being written. */
+  /** False if directories that are still being written were left out. */
   readonly isWhole: boolean;
   readonly before: CutState;
   readonly atMs: number;
@@ -74,35 +73,37 @@ export interface TakenCut {
 
 export type Look =
   | TakenCut
-  /** `lacks`: why no proven cut can be taken before something more is closed. `forMs`: look again after this time. */
+  /** `lacks`: why no proven cut can be taken before a further close. `forMs`: look again after this time. */
   | { readonly kind: 'wait'; readonly forMs: number | undefined; readonly lacks: string | undefined };
 
-/** A flush waits for a cut that is due so soon. If it takes longer, something is probably still to come. */
+/**
+ * A flush waits for a cut that is due within this time. If it takes longer, another close is probably still missing.
+ */
 const AWAITED_MS = 5000;
-/** A program that writes in a fixed order has a proven set before. */
+/** A program that writes in a fixed order has a proven set before this many unproven ones. */
 const TOLD_AFTER = 10;
-/** Names whose files were written within less than this may well be one checkpoint. */
+/** Names whose files were written within less than this may well belong to one checkpoint. */
 const UNTOLD_NS = 60n * 1_000_000_000n;
-/** How long to wait while a member is being written each time that a cut of an instant is due. */
+/** How long to wait if a member is being written whenever a cut of an instant is due. */
 const BACK_OFF: BackOff = { firstMs: 250, mostMs: 5000 };
 
 export class Cutting {
   readonly #options: CuttingOptions;
   readonly #rotationOf: Rotates;
-  /** What this attempt began with, and only a set had that is unproven, incomplete or suspect. */
+  /** Files that this attempt began with, from a set that was unproven, incomplete or suspect. */
   readonly #doubted: ReadonlySet<RelPath>;
   readonly #rotating: RotatingNames;
-  /** States that a scan has told: their close event may come after it. */
+  /** States that a scan has reported: the event of the same close may come after it. */
   readonly #scanned = new Map<RelPath, FileFacts>();
   #state: CutState;
   /** As the next sidecar of this attempt would find it. */
   #order: Order | undefined;
   #sendMs = 0;
-  /** How many looks in a row found a member being written. */
+  /** How many consecutive looks found a member being written. */
   #busyLooks = 0;
-  /** How many sets of an instant there were before the first that is proven. */
+  /** How many sets of an instant there were before the first proven one. */
   #unproven = 0;
-  #told = false;
+  #hasWarned = false;
   #toldNewest = false;
 
   constructor(options: CuttingOptions) {
@@ -125,7 +126,7 @@ export class Cutting {
       members: isRestored ? options.restored : exact,
       complete: isRestored || exact.length === patterns.length,
       inUnits: patterns.length === 1 && patterns.every(namesDirectories),
-      inMidst: resumed === 'replaced',
+      startsMidRound: resumed === 'replaced',
       order: this.#order,
     });
   }
@@ -134,7 +135,7 @@ export class Cutting {
     return this.#state;
   }
 
-  /** True if it counts as a step of its round. */
+  /** True if the close counts as a step of its round. */
   closed(path: RelPath, how: ClosedHow, atMs: number): boolean {
     if (!this.#counts(path, how)) return false;
     if (this.#wasBefore(path, how)) this.#state = roundLost(this.#state);
@@ -142,7 +143,7 @@ export class Cutting {
     const isLast = this.#options.isLast(path);
     const rotates = this.#rotating.countCheckpoints(path);
     this.#state = memberClosed(this.#state, { path, how, atMs, isLast, rotates });
-    if (lastDirectory !== undefined) this.#tellAfterLast();
+    if (lastDirectory !== undefined) this.#warnAfterLast();
     this.#keepOrder();
     return true;
   }
@@ -151,12 +152,12 @@ export class Cutting {
     this.#state = closesLost(this.#state, this.#options.context.now());
   }
 
-  /** The program says that what it has closed is whole. */
+  /** The program says that the files it has closed are whole. */
   said(): void {
     this.#state = programSaid(this.#state);
   }
 
-  /** The set is committed. */
+  /** The set was committed. */
   sent({ atMs, proof }: TakenCut): void {
     this.#sendMs = this.#options.context.now() - atMs;
     this.#unproven = proof === 'instant' ? this.#unproven + 1 : -Infinity;
@@ -172,7 +173,7 @@ export class Cutting {
       '--checkpoint-last names the file that the program closes last; or let it call capture flush after each checkpoint';
     this.#options.context.log.warn(
       `${what}: all ${this.#unproven} so far are as their files were at one instant`,
-      { hint: this.#rotating.areUntold ? `${newest}${others}` : others },
+      { hint: this.#rotating.areAmbiguous ? `${newest}${others}` : others },
     );
     this.#unproven = -Infinity;
   }
@@ -184,7 +185,7 @@ export class Cutting {
       this.#tell(`${showPath(path)} changes faster than it is sent`, 'write checkpoints less often');
   }
 
-  /** Declared checkpoint files that exist, but for those that `--newest` leaves out. */
+  /** Declared checkpoint files that exist, except those that `--newest` leaves out. */
   members(): readonly RelPath[] {
     return this.#membersWithout(new Set());
   }
@@ -195,13 +196,13 @@ export class Cutting {
     return new Set([...this.members(), ...(open === undefined ? [] : this.#membersWithout(open))]);
   }
 
-  /** What the members are worth at the end of a task that failed or was stopped. */
+  /** How far the members can be trusted at the end of a task that failed or was stopped. */
   worthAtEnd(nowMs: number): Proof | 'incomplete' {
     const worth = worthAtEnd(this.#state, nowMs, this.#sendMs);
     return worth === 'incomplete' ? worth : this.#worthWith(worth, this.members());
   }
 
-  /** Takes a cut if one is due. Call it once all closes of this moment have been told. */
+  /** Takes a cut if one is due. Call it once all closes up to this moment were reported. */
   look(): Look {
     const nowMs = this.#options.context.now();
     const at = { nowMs, sendMs: this.#sendMs };
@@ -212,7 +213,7 @@ export class Cutting {
     return this.#follow(plan(this.#state, { ...at, tried: true }), nowMs, proven.path);
   }
 
-  /** `capture watch` may begin beside a task at work: did that write the file before? */
+  /** `capture watch` may start while the task is running: did the task write the file before that? */
   #wasBefore(path: RelPath, how: ClosedHow): boolean {
     const { handover, resumed, inherited } = this.#options.context;
     return handover !== undefined && (how === 'scan' || (resumed === undefined && inherited.has(path)));
@@ -225,7 +226,7 @@ export class Cutting {
     this.#order = order;
   }
 
-  /** Asked once for each close, in their order. */
+  /** Call it once for each close, in their order. */
   #counts(path: RelPath, how: ClosedHow): boolean {
     const { root } = this.#options.context;
     if (how === 'close') {
@@ -236,7 +237,7 @@ export class Cutting {
     }
     if (how !== 'scan') return true;
     const collected = collectStates(root, [path]);
-    // Its close is still to come.
+    // The file is open: its close is still to come.
     if (collected.kind === 'busy') return false;
     const state = collected.states.get(path);
     if (state !== undefined) this.#scanned.set(path, state);
@@ -260,13 +261,13 @@ export class Cutting {
       }
       case 'cut': {
         const taken = this.#take(planned, nowMs);
-        if (taken.kind === 'cut') this.#tellAfterLast();
+        if (taken.kind === 'cut') this.#warnAfterLast();
         return taken.kind === 'busy' ? this.#retry(taken.path, nowMs) : taken;
       }
     }
   }
 
-  /** `path` is undefined if there is no member. */
+  /** `path` is undefined if there are no members. */
   #take(
     { proof, without }: Extract<Plan, { kind: 'cut' }>,
     nowMs: number,
@@ -280,7 +281,7 @@ export class Cutting {
     if (collected.kind === 'busy') return collected;
     const before = this.#state;
     drainEvents();
-    // A close that was still on its way belongs to these states: we saw more than we had counted.
+    // A close that was still queued belongs to these states: we saw more closes than we had counted.
     if (this.#state !== before) return { kind: 'wait', forMs: 0, lacks: undefined };
     const racy = members.length === 1 ? undefined : findRacy(collected.states);
     if (racy !== undefined && isOverdue(before, nowMs, this.#sendMs))
@@ -293,7 +294,10 @@ export class Cutting {
     return { kind: 'cut', states: collected.states, proof: worth, isWhole, before, atMs: nowMs };
   }
 
-  /** What stands here as a doubted set left it is proven by nothing that the task closes beside it. */
+  /**
+   * The proof that holds with these members. A file that is unchanged since a doubted set is not proven by other
+   * closes.
+   */
   #worthWith(proof: Proof, members: readonly RelPath[]): Proof {
     // The program itself knows what it has found.
     if (proof === 'said') return proof;
@@ -319,39 +323,39 @@ export class Cutting {
   #membersWithout(units: ReadonlySet<string>): readonly RelPath[] {
     const { context, files } = this.#options;
     const chosen = membersAmong(context, files.existing, this.#rotationOf, (unit) => units.has(unit));
-    this.#tellUntold(chosen.untold);
+    this.#warnAmbiguous(chosen.ambiguous);
     return chosen.members;
   }
 
   #tell(why: string, hint: string): void {
-    if (this.#told) return;
-    this.#told = true;
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
     const { log, now } = this.#options.context;
     const forMs = now() - (this.#state.staleSinceMs ?? now());
     log.warn(`the newest checkpoint is older than what was closed ${formatMs(forMs)} ago: ${why}`, { hint });
   }
 
-  /** Warns once that `--newest` leaves nothing out, because nobody can tell what is older. */
-  #tellUntold(untold: readonly Candidate[]): void {
-    const [first] = untold;
-    const last = untold.at(-1);
+  /** Warns once that `--newest` leaves nothing out, because it is unclear which files are older. */
+  #warnAmbiguous(ambiguous: readonly Candidate[]): void {
+    const [first] = ambiguous;
+    const last = ambiguous.at(-1);
     if (this.#toldNewest || first === undefined || last === undefined) return;
     if (BigInt(last.mtimeNs) - BigInt(first.mtimeNs) < UNTOLD_NS) return;
     this.#toldNewest = true;
     const { log, settings } = this.#options.context;
     const pattern = settings.manifest.checkpoints[last.pattern] ?? '';
     log.warn(
-      `--newest ${settings.manifest.newest} takes all of ${plural(untold.length, 'name')} like ` +
+      `--newest ${settings.manifest.newest} takes all of ${plural(ambiguous.length, 'name')} like ` +
         `${showPath(last.path)}: '${pattern}' matches several numbers in them, and nothing tells which one counts the checkpoints`,
       { hint: 'let the star stand for that number alone: ckpt_*.h5, not ckpt_*' },
     );
   }
 
-  /** Warns once that something is closed after the file of `--checkpoint-last`. */
-  #tellAfterLast(): void {
+  /** Warns once if a file is closed after the file of `--checkpoint-last`. */
+  #warnAfterLast(): void {
     const { afterLast } = this.#state;
-    if (this.#told || afterLast === undefined) return;
-    this.#told = true;
+    if (this.#hasWarned || afterLast === undefined) return;
+    this.#hasWarned = true;
     const { log, settings } = this.#options.context;
     log.warn(
       `${showPath(afterLast)} is closed after the file that --checkpoint-last '${settings.checkpointLast ?? ''}' ` +
@@ -361,8 +365,8 @@ export class Cutting {
   }
 }
 
-/** Of the set that was restored: what it has of marked ones, through all sets of an instant that were made since. */
-function doubtedOf({ ledger, history }: Uses): ReadonlySet<RelPath> {
+/** The restored set's files that come from marked sets, traced through all sets of an instant that were made since. */
+function doubtedOf({ ledger, history }: CuttingContext): ReadonlySet<RelPath> {
   const named = (name: string | undefined): Generation | undefined =>
     ledger.generations.find((one) => generationName(one) === name);
   const restored = named(ledger.restored);
@@ -376,7 +380,7 @@ function doubtedOf({ ledger, history }: Uses): ReadonlySet<RelPath> {
   return new Set((restored?.members ?? []).flatMap(({ path, key }) => (keys.has(key) ? [path] : [])));
 }
 
-/** A file that could still change without a trace in its state, and for how long it can. */
+/** A file that could still change without any trace in its state, and for how long. */
 function findRacy(
   states: ReadonlyMap<RelPath, FileFacts>,
 ): { readonly path: RelPath; readonly forMs: number } | undefined {
@@ -384,7 +388,7 @@ function findRacy(
   if (mostMs === 0) return undefined;
   for (const [path, { ctimeNs }] of states) {
     const forMs = mostMs - ageMs(Number(BigInt(ctimeNs) / 1_000_000n));
-    // A clock ahead of ours (a file server's) must not make us wait for it.
+    // If a file server's clock is ahead of ours, we must not wait for it.
     if (forMs > 0 && forMs <= mostMs) return { path, forMs };
   }
   return undefined;
@@ -396,8 +400,8 @@ type Collected =
   | { readonly kind: 'busy'; readonly path: RelPath };
 
 /**
- * The states of all members at one moment: collected twice, and taken only if nothing differs, so that every state
- * held at the instant in between. `busy`: a member has a writer, or vanished.
+ * The states of all members at one moment. They are collected twice, and taken only if they are equal, so that every
+ * state was valid at the instant in between. `busy`: a member has a writer, or vanished.
  */
 export function collectStates(root: WorkDir, members: readonly RelPath[]): Collected {
   const first = collectOnce(root, members);
@@ -442,11 +446,11 @@ function linkState(root: WorkDir, path: RelPath): FileFacts | undefined {
 
 /** The declared checkpoint files that exist, without those that `--newest` or `isLeftOut` leaves out. */
 export function membersAmong(
-  { root, manifest, settings }: Uses,
+  { root, manifest, settings }: CuttingContext,
   existing: ExistingPaths,
   rotationOf: Rotates,
   isLeftOut: (unit: string) => boolean = () => false,
-): Chosen {
+): ChosenMembers {
   const candidates: Candidate[] = [];
   for (const path of existing.paths()) {
     const rotation = rotationOf(path);

@@ -1,14 +1,15 @@
-// What the records say of generations: one record commits a new one, and then what no kept one needs is deleted; later
-// ones say that it is proven, suspect, or has newer companions. The caller has seen that every member is durable. Deletes
-// nothing before the record stands.
-import { goOn, sameCompanions } from '../../model/checkpoint/companions.ts';
+// What records say about generations: one record commits a new one, and then the objects that no kept generation needs
+// are deleted. Later records say that it is proven, suspect, or has newer companions. The caller has checked that every
+// member is durable. Nothing is deleted before the record is stored.
+import { companionsContinue, sameCompanions } from '../../model/checkpoint/companions.ts';
 import { preferenceLine } from '../../model/checkpoint/generation-words.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
 import {
   droppedGenerations,
   droppedKeys,
   keptGenerations,
-  keysOf,
+  generationKeys,
+  withinRoom,
 } from '../../model/checkpoint/retention.ts';
 import type { Companion, Generation, StoredFile } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
@@ -19,17 +20,16 @@ import type { Needs } from '../run/context.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { Companions } from './companions.ts';
 
-/** What it takes of the run. */
-type Uses = Needs<'settings' | 'log' | 'attempt' | 'ledger' | 'tidy' | 'signal' | 'now'>;
+type RecordContext = Needs<'settings' | 'log' | 'attempt' | 'ledger' | 'tidy' | 'signal' | 'now'>;
 
 export type Marks = Pick<Generation, 'suspect' | 'incomplete' | 'instant' | 'unproven' | 'proof'>;
-/** What results the set is ahead of, and what they lack. */
+/** The results that the set is ahead of, and what they lack. */
 export type Losses = Pick<Generation, 'behind' | 'lacking'>;
 
 export interface GenerationFiles {
   readonly members: readonly StoredFile[];
   readonly companions: readonly Companion[];
-  /** The newest close of its members, by its place among all closes; undefined: nobody knows it. */
+  /** The number of its members' newest close, among all closes; undefined: unknown. */
   readonly upTo?: number | undefined;
 }
 
@@ -41,8 +41,10 @@ export interface Keepers {
   readonly inUse: () => readonly string[];
   /** Files that the next cut may hold. */
   readonly mayBeCut: () => ReadonlySet<RelPath>;
-  /** True if no death that comes to light later can make it suspect. */
+  /** True if no death that is noticed later can make it suspect. */
   readonly isProven: (generation: Generation) => boolean;
+  /** A record has room only for so many of the generations that should be kept. */
+  readonly onNoRoom: (kept: number, wanted: number) => void;
 }
 
 interface MadeGeneration {
@@ -53,7 +55,7 @@ interface MadeGeneration {
 
 /** Resolves to the generation once it is recorded. Throws if it could not be recorded. */
 export async function commitGeneration(
-  context: Uses,
+  context: RecordContext,
   keepers: Keepers,
   { number, files, marks }: MadeGeneration,
 ): Promise<Generation> {
@@ -67,24 +69,26 @@ export async function commitGeneration(
     ...marks,
   };
   const before = asProvenNow(context, keepers);
-  const kept = keptGenerations([generation, ...before], settings.generations, keepers.isProven);
+  const wanted = keptGenerations([generation, ...before], settings.generations, keepers.isProven);
+  const kept = withinRoom(wanted, keepers.isProven);
+  if (kept.length < wanted.length) keepers.onNoRoom(kept.length, wanted.length);
   const dropped = await record(context, 'checkpoint', kept);
   await deleteUnneeded(context, keepers, dropped);
   return generation;
 }
 
-/** This attempt's generations that are proven by now lose their mark; the next record says so. */
-function asProvenNow({ ledger, attempt }: Uses, { isProven }: Keepers): readonly Generation[] {
+/** Removes the mark from this attempt's generations that are proven by now. The next record says so. */
+function asProvenNow({ ledger, attempt }: RecordContext, { isProven }: Keepers): readonly Generation[] {
   return ledger.generations.map((one) =>
     one.unproven === true && one.attempt === attempt && isProven(one) ? { ...one, unproven: undefined } : one,
   );
 }
 
 /**
- * Records which generations are proven by now, and drops those that were kept only until then. Throws if that could
- * not be recorded.
+ * Records which generations are proven by now, and drops those that were kept only until then. Throws if that could not
+ * be recorded.
  */
-export async function recordProven(context: Uses, keepers: Keepers): Promise<void> {
+export async function recordProven(context: RecordContext, keepers: Keepers): Promise<void> {
   const { ledger, settings } = context;
   const proven = asProvenNow(context, keepers);
   const kept = keptGenerations(proven, settings.generations, keepers.isProven);
@@ -95,7 +99,7 @@ export async function recordProven(context: Uses, keepers: Keepers): Promise<voi
 
 /** Resolves to the generations that the newest record no longer names. */
 async function record(
-  { ledger, signal }: Uses,
+  { ledger, signal }: RecordContext,
   kind: 'checkpoint' | 'stored',
   kept: readonly Generation[],
 ): Promise<readonly Generation[]> {
@@ -114,12 +118,12 @@ async function record(
 
 /** Deletes the objects of `dropped` generations, and objects of this attempt, unless something still needs them. */
 export async function deleteUnneeded(
-  context: Uses,
+  context: RecordContext,
   { checkpoints, companions, inUse, mayBeCut }: Keepers,
   dropped: readonly Generation[],
 ): Promise<void> {
   const kept = context.ledger.generations;
-  const alive = new Set([...kept.flatMap(keysOf), ...inUse()]);
+  const alive = new Set([...kept.flatMap(generationKeys), ...inUse()]);
   const current = checkpoints.currentOf(mayBeCut());
   const isFree = (key: string): boolean => !alive.has(key) && !current.has(key) && !companions.isCurrent(key);
   const dead = [
@@ -134,7 +138,7 @@ export async function deleteUnneeded(
   companions.forget(dead);
 }
 
-/** The last close of a file, and what it left in the store. */
+/** The last close of a file, and the content that is stored of it. */
 export interface LastClose {
   readonly atMs: number;
   /** Undefined if this sidecar has not stored it. */
@@ -160,13 +164,13 @@ export function lastClosesOf(
 }
 
 /**
- * Marks generations as suspect that were committed before anybody knew of a writer's death; the next record says so.
- * `suspects`: the closes that the death may have made. A generation that was committed before that close holds older
- * content, unless it is unproven: a sidecar that replaces another finds the same bytes later. `hint`: what the user can
- * say against it. True if any generation was marked.
+ * Marks generations as suspect that were committed before a writer's death was noticed. The next record says so.
+ * `suspects`: the closes that the kernel may have made for the dying process. A generation that was committed before
+ * such a close holds older content, unless it is unproven: a sidecar that replaces another finds the same bytes later.
+ * `hint`: how the user can say that nothing is half-written. True if any generation was marked.
  */
 export function markSuspect(
-  { ledger, log, attempt }: Uses,
+  { ledger, log, attempt }: RecordContext,
   suspects: ReadonlyMap<RelPath, LastClose>,
   hint?: string,
 ): boolean {
@@ -195,10 +199,10 @@ export function markSuspect(
 }
 
 /**
- * The task has ended, and what its end made suspect is marked, so the other generations are proven. The last record
- * says so.
+ * The task has ended, and everything that its end made suspect is marked: the other generations are proven. The last
+ * record says so.
  */
-export function markProven({ ledger, attempt }: Uses): void {
+export function markProven({ ledger, attempt }: RecordContext): void {
   ledger.setGenerations(
     ledger.generations.map((one) => (one.attempt === attempt ? { ...one, unproven: undefined } : one)),
   );
@@ -213,35 +217,36 @@ export function isNewest(ledger: Ledger, members: readonly StoredFile[]): boolea
 }
 
 /**
- * Makes the newest generation name the segments that companions got since; the caller writes the record. False if
- * there is nothing to name: the generation is an earlier attempt's, and the task may have cut its files back since,
- * or a companion does not continue what the generation holds.
+ * Makes the newest generation name the segments that companions got since. The caller writes the record. False if
+ * nothing can be named: the generation is an earlier attempt's, and the task may have truncated its files since; or a
+ * companion does not continue what the generation holds.
  */
-export function nameInNewest({ ledger, attempt }: Uses, now: readonly Companion[]): boolean {
+export function nameInNewest({ ledger, attempt }: RecordContext, now: readonly Companion[]): boolean {
   const [newest, ...older] = ledger.generations;
   if (newest?.attempt !== attempt) return false;
-  // A result that was closed since is no companion any more; the set keeps it as far as it was written then.
+  // A result that was closed since is no longer a companion. The set keeps it as far as it was written then.
   const closed = newest.companions.filter(
     ({ path, result }) => result === true && !now.some((companion) => companion.path === path),
   );
   const companions = [...now, ...closed];
-  if (!goOn(newest.companions, companions) || sameCompanions(newest.companions, companions)) return false;
+  if (!companionsContinue(newest.companions, companions) || sameCompanions(newest.companions, companions))
+    return false;
   ledger.setGenerations([{ ...newest, companions }, ...older]);
   return true;
 }
 
-/** True if there are companions, and the newest generation lacks some of what they hold. */
+/** True if there are companions, and the newest generation does not hold all of their content. */
 export function isRenewed({ generations }: Ledger, companions: readonly Companion[]): boolean {
   return companions.length > 0 && !sameCompanions(generations[0]?.companions ?? [], companions);
 }
 
 /**
- * With `--drop-checkpoints-when-done` the last record names no sets, and says so: a later start looks for none that an
- * earlier record names. Returns their objects; the caller writes that record and then deletes them.
+ * With `--drop-checkpoints-when-done` the last record names no sets, and says so: a later start then ignores sets that
+ * an earlier record names. Returns their objects. The caller writes that record and then deletes the objects.
  */
 export function dropCheckpoints({ ledger, settings }: Needs<'ledger' | 'settings'>): readonly string[] {
   if (settings.dropCheckpoints !== true) return [];
-  const dropped = ledger.generations.flatMap(keysOf);
+  const dropped = ledger.generations.flatMap(generationKeys);
   ledger.setGenerations([]);
   ledger.pruned = true;
   return [...new Set(dropped)];

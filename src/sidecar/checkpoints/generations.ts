@@ -1,6 +1,6 @@
-// Read this first. Joins a checkpoint's way from a close to its commit: `Cutting` takes a cut of all members, a
-// `PendingCut` waits until objects hold exactly the states of that moment, `Commits` writes the one record that makes it
-// a generation. Knows how much of what was closed is committed.
+// Read this first. Connects the steps of a checkpoint from a close to its commit: `Cutting` takes a cut of all members,
+// a `PendingCut` waits until objects hold exactly the states of that moment, and `Commits` writes the one record that
+// makes it a generation. Knows how many of the closes are committed.
 import { reasonOf } from '../../model/errors.ts';
 import type { ClosedHow } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
@@ -15,11 +15,11 @@ import { CutRefused } from './verify.ts';
 
 interface GenerationsOptions
   extends CutParts, Omit<CuttingOptions, 'context'>, Pick<CommitsOptions, 'behind'> {
-  /** Asks for a record that also names what the commit makes obsolete. */
+  /** Requests a record that also names the objects which the commit makes obsolete. */
   readonly onCommitted: () => void;
 }
 
-/** Pause before a commit that the store refused is tried again. */
+/** Pause before a commit that the store refused is retried. */
 const COMMIT_RETRY_MS = 5000;
 
 export class Generations {
@@ -33,10 +33,12 @@ export class Generations {
   readonly #commits: Commits;
   #timer: NodeJS.Timeout | undefined;
   readonly #coverage = new Coverage();
-  /** Aborts when only the last cut is still to come. */
+  /** Aborts when only the last cut remains. */
   readonly #ending = new AbortController();
   #evaluating = false;
-  /** False during the first scan of a sidecar that takes over an attempt: a set would lack the files not found yet. */
+  /**
+   * False during the first scan of a sidecar that takes over an attempt: a set would lack files that are not found yet.
+   */
   #allFound: boolean;
 
   constructor(options: GenerationsOptions) {
@@ -84,12 +86,12 @@ export class Generations {
   }
 
   /** A push of a member ended: a cut that waits for it may be complete now, or must be given up. */
-  memberPushed(): void {
-    this.#advance();
+  memberPushed(path?: RelPath): void {
+    this.#advance(path);
     this.evaluate();
   }
 
-  /** No cut begins any more but the last one. */
+  /** Begins no further cut except the last one. */
   pause(): void {
     this.#ending.abort();
     this.#cut?.end();
@@ -99,7 +101,7 @@ export class Generations {
     this.#commits.pause();
   }
 
-  /** We are about to be stopped: sends what companions hold now. `atMs`: when the task was asked to end, if it was. */
+  /** We will be stopped soon: sends what companions hold now. `atMs`: when the task was asked to end, if it was. */
   stopping(atMs?: number): void {
     if (atMs !== undefined) this.#commits.signalled(atMs);
     this.#captures.soon();
@@ -108,11 +110,11 @@ export class Generations {
   /** Takes a cut if the set is complete now. */
   evaluate(): void {
     if (this.#evaluating || !this.#allFound || this.#ending.signal.aborted || this.#cut !== undefined) return;
-    // Fenced: each push fails at once, and a cut would follow a cut.
-    if (this.#options.context.signal.aborted) return;
+    // After fencing each push fails at once, and one cut would follow another.
+    if (this.#options.context.signal.aborted || this.#lacksNames()) return;
     this.#evaluating = true;
     try {
-      // Closes that came before this instant must be counted before anything is concluded from the counts.
+      // Closes before this instant must be counted before the counts are used.
       this.#options.drainEvents();
       this.#coverage.looked(this.#consider());
     } finally {
@@ -121,8 +123,8 @@ export class Generations {
   }
 
   /**
-   * Waits as {@link Coverage.wait} does; does not wait for members that are all gone. `said`: the program itself
-   * asks, and so says that what it has closed is whole.
+   * Waits as {@link Coverage.wait} does, except for members that are all gone. `said`: the program itself asks, which
+   * says that the files it has closed are whole.
    */
   async covered(signal: AbortSignal, said: boolean): Promise<Covered> {
     if (said) this.#cutting.said();
@@ -130,17 +132,19 @@ export class Generations {
     return this.members().length === 0 ? { kind: 'covered' } : this.#coverage.wait(signal);
   }
 
-  /** Declared checkpoint files that exist, but for those that `--newest` leaves out. */
+  /** Declared checkpoint files that exist, except those that `--newest` leaves out. */
   members(): readonly RelPath[] {
     return this.#cutting.members();
   }
 
-  /** Stores what companions hold by now. False if that failed. */
+  /** Stores what companions hold now. False if that failed. */
   captureNow(): Promise<boolean> {
     return this.#captures.now();
   }
 
-  /** The last cut, when the task and all its writers are gone. It includes what a pending cut waited for. */
+  /**
+   * The last cut, after the task and all its writers have ended. It includes the files that a pending cut waited for.
+   */
   async final(ending: Omit<LastCut, 'members' | 'cutting'>): Promise<readonly RelPath[]> {
     this.pause();
     await this.#commits.idle();
@@ -148,7 +152,7 @@ export class Generations {
     this.#held.clear();
     const last = { ...ending, members: this.members(), cutting: this.#cutting };
     const commit: Commit = (files, marks) => this.#commit(files, marks, ending.deadline);
-    const missing = await commitLast(this.#options, last, commit);
+    const missing = this.#lacksNames() ? [] : await commitLast(this.#options, last, commit);
     await this.#commits.end(ending.clean && !last.members.some(ending.suspect));
     return missing;
   }
@@ -157,7 +161,12 @@ export class Generations {
     return this.#commits;
   }
 
-  /** Why no proven cut can be taken before something more is closed; undefined if one is under way or due. */
+  /** True if files beyond the limit of names are missing from every set. */
+  #lacksNames(): boolean {
+    return this.#options.files.tooMany.has('checkpoint');
+  }
+
+  /** Why no proven cut can be taken before a further close; undefined if one is under way or due. */
   #consider(): string | undefined {
     const look = this.#cutting.look();
     if (look.kind === 'wait') {
@@ -176,10 +185,10 @@ export class Generations {
     return undefined;
   }
 
-  #advance(): void {
+  #advance(pushed?: RelPath): void {
     const cut = this.#cut;
     if (cut === undefined) return;
-    const progress = cut.progress();
+    const progress = cut.progress(pushed);
     if (progress.kind === 'waiting') return;
     this.#cut = undefined;
     cut.end();
@@ -206,7 +215,7 @@ export class Generations {
 
   #failed(cut: PendingCut, error: unknown): void {
     const { log, outage, signal } = this.#options.context;
-    // Once the end has come, the last cut does better.
+    // After the end has begun, the last cut does better.
     if (signal.aborted || this.#ending.signal.aborted) return;
     if (error instanceof CutRefused) return this.#refused(cut, error);
     if (!outage.isKnown)
@@ -216,13 +225,13 @@ export class Generations {
 
   #refused(cut: PendingCut, error: CutRefused): void {
     this.#held.delete(cut);
-    // Unless that has made the next cut already.
+    // Unless the change has caused the next cut already.
     if (error.moved && this.#held.size === 0) return this.#again(cut, 0);
     if (!error.moved) this.#options.context.log.warn(`a checkpoint is not committed: ${error.message}`);
     this.#hopeless(cut);
   }
 
-  /** The same files would be refused again, so it waits for the next close. */
+  /** The same files would be refused again: waits for the next close. */
   #hopeless(cut: PendingCut): void {
     this.#held.delete(cut);
     this.#coverage.givenUp();
@@ -253,12 +262,12 @@ export class Generations {
 
 export type Covered =
   | { readonly kind: 'covered' }
-  /** Nothing can be committed before something more is closed. */
+  /** Nothing can be committed before a further close. */
   | { readonly kind: 'incomplete'; readonly lacks: string }
   /** The signal aborted first. */
   | { readonly kind: 'late' };
 
-/** How much of what was closed is in a committed generation: a flush asks this. Counts closes. */
+/** How many of the closes are in a committed generation: a flush asks this. */
 export class Coverage {
   readonly #changes = new Changes();
   #closes = 0;
@@ -271,13 +280,13 @@ export class Coverage {
     this.#closes += 1;
   }
 
-  /** The set was looked at. `lacks`: why no cut can be taken before something more is closed. */
+  /** The set was looked at. `lacks`: why no cut can be taken before a further close. */
   looked(lacks: string | undefined): void {
     this.#lacks = lacks;
     this.#changes.notify();
   }
 
-  /** A cut was taken. Returns how many closes it covers; no new one if it does not hold all files. */
+  /** A cut was taken. Returns how many closes it covers: no more than before if it does not hold all files. */
   cutTaken(isWhole: boolean): number {
     this.#cutsUnderWay += 1;
     return isWhole ? this.#closes : this.#committedCloses;
@@ -289,13 +298,15 @@ export class Coverage {
     this.#changes.notify();
   }
 
-  /** The cut did not hold or could not be recorded: another one is due, even without a further close. */
+  /** The cut was no longer valid or could not be recorded: another one is due, even without a further close. */
   givenUp(): void {
     this.#cutsUnderWay -= 1;
     this.looked(undefined);
   }
 
-  /** Waits until a committed generation covers every close counted before this call, or until none is due. */
+  /**
+   * Waits until a committed generation covers every close that was counted before this call, or until no cut is due.
+   */
   async wait(signal: AbortSignal): Promise<Covered> {
     const closes = this.#closes;
     const isCovered = (): boolean => this.#committedCloses >= closes;

@@ -1,7 +1,7 @@
-// The states that the set under way still has to send, each by an open descriptor: a program that keeps only its newest
-// checkpoints may unlink or replace a name long before a slow link has carried it, and its bytes stay readable. Costs the
-// disk space of what was removed until the set is sent, and never holds a file of a file server: there an unlinked file
-// that is open keeps its directory from being removed.
+// The states that the set under way still has to send, each with an open descriptor. A program that keeps only its
+// newest checkpoints may unlink or replace a name long before a slow link has sent it; the bytes stay readable through
+// the descriptor. This costs the disk space of removed files until the set is sent. Files of a file server are never
+// held: there, an unlinked file that is open keeps its directory from being removed.
 import fs from 'node:fs';
 import { type FileFacts, sameContentFingerprint, sameFingerprint } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
@@ -11,11 +11,11 @@ import { fileSystemType, networkFileSystem } from '../../native/network-files.ts
 import { shareOfOpenFiles } from '../../native/processes.ts';
 import type { HeldState } from '../../read/reading.ts';
 
-/** Of a set with more files the others are read while their names are there. */
+/** If a set has more files, the others are read while their names exist. */
 const MOST_HELD = 256;
 
-interface Held extends HeldState {
-  /** The closes of the file that this state covers. */
+interface HeldFile extends HeldState {
+  /** The number of closes that this state covers. */
   readonly closes: number;
   readers: number;
   isReleased: boolean;
@@ -23,14 +23,14 @@ interface Held extends HeldState {
 
 export class HeldStates {
   readonly #root: WorkDir;
-  readonly #held = new Map<RelPath, Held>();
+  readonly #held = new Map<RelPath, HeldFile>();
   #isRemote: boolean | undefined;
 
   constructor(root: WorkDir) {
     this.#root = root;
   }
 
-  /** Holds this state of the file, if it still stands there. `closes`: how many closes it covers. */
+  /** Holds this state of the file, if the file still has it. `closes`: how many closes the state covers. */
   hold(path: RelPath, state: FileFacts, closes: number): void {
     this.#isRemote ??= networkFileSystem(fileSystemType(heldPath(this.#root))) !== undefined;
     if (this.#isRemote || this.#held.size >= shareOfOpenFiles(MOST_HELD)) return;
@@ -39,18 +39,18 @@ export class HeldStates {
     if (fd !== undefined) this.#held.set(path, { fd, facts: state, closes, readers: 0, isReleased: false });
   }
 
-  /** What a push of this file is to read, if not what stands at its path. */
+  /** What a push of this file must read, if not the file at its path. */
   of(path: RelPath): (HeldState & { readonly closes: number }) | undefined {
     return this.#held.get(path);
   }
 
-  /** True while the file that is held has not been written to. */
+  /** True while the held file has not been written to. */
   isWhole(path: RelPath): boolean {
     const held = this.#held.get(path);
     return held !== undefined && sameContentFingerprint(factsOf(held.fd), held.facts);
   }
 
-  /** While `read` is under way, its descriptor stays open. */
+  /** The descriptor stays open while `read` runs. */
   async whileRead<T>(path: RelPath, read: (held: HeldState | undefined) => Promise<T>): Promise<T> {
     const held = this.#held.get(path);
     if (held === undefined) return read(undefined);
@@ -81,14 +81,14 @@ export class HeldStates {
       fd = openBeneath(this.#root, path);
       if (sameFingerprint(factsOf(fd), state)) return fd;
     } catch {
-      // Gone, a link, not ours to read: the push finds out.
+      // The file is gone, a link, or not ours to read: the push finds out.
     }
     if (fd !== undefined) fs.closeSync(fd);
     return undefined;
   }
 }
 
-/** A reading opens the file again by this number: while one is under way, nothing else may get it. */
-function closeUnused({ fd, readers, isReleased }: Held): void {
+/** A reader opens the file again by this number: while one is reading, nothing else may get the number. */
+function closeUnused({ fd, readers, isReleased }: HeldFile): void {
   if (isReleased && readers === 0) fs.closeSync(fd);
 }

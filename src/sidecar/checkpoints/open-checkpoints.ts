@@ -1,5 +1,5 @@
-// Names each checkpoint file that the task keeps open and writes to, and that is therefore never stored: nobody would
-// hear of it before a restore lacks the file. Looks now and then; it changes nothing.
+// Warns about each checkpoint file that the task keeps open and writes to, which is therefore never stored: otherwise
+// the user would notice only when a restore lacks the file. Looks at intervals; changes nothing.
 import type { FileFacts } from '../../model/file/file-state.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { formatMs } from '../../model/units.ts';
@@ -9,28 +9,30 @@ import type { Unsaved } from '../queue/unsaved.ts';
 import type { Needs } from '../run/context.ts';
 
 const LOOK_EVERY_MS = 5000;
-/** While nothing is open. */
+/** The interval while no file is open. */
 const CALM_EVERY_MS = 30_000;
 /** A file that is open for this long is named; sooner, if sets are committed without it. */
 const OPEN_MS = 30_000;
 const LEFT_OUT_MS = 10_000;
-/** A file that grows by so much between two looks is still being written for the first time: that may take a while. */
+/**
+ * A file that grows by this much between two looks is still being written for the first time, which may take a while.
+ */
 const FAST_BYTES = 2 ** 20;
 const FAST_OPEN_MS = 300_000;
-/** Of many only so many are named. */
+/** If there are many files, only this many are named. */
 const MOST_NAMED = 3;
 
 interface OpenCheckpointsParts {
   readonly context: Needs<'root' | 'manifest' | 'settings' | 'log' | 'now'>;
   readonly unsaved: Pick<Unsaved, 'look'>;
   readonly files: Pick<Files, 'get'>;
-  /** Sets that were committed up to now. */
+  /** The number of sets that were committed so far. */
   readonly committed: () => number;
 }
 
 interface Open {
   readonly sinceMs: number;
-  /** How many sets were committed when it was first seen open. */
+  /** How many sets were committed when the file was first seen open. */
   readonly committed: number;
   readonly facts: FileFacts;
   readonly isWritten: boolean;
@@ -40,7 +42,7 @@ interface Open {
 export class OpenCheckpoints {
   readonly #parts: OpenCheckpointsParts;
   readonly #open = new Map<RelPath, Open>();
-  readonly #told = new Set<RelPath>();
+  readonly #warned = new Set<RelPath>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(parts: OpenCheckpointsParts) {
@@ -63,7 +65,7 @@ export class OpenCheckpoints {
     clearTimeout(this.#timer);
   }
 
-  /** Warns once of each file that is open for too long. */
+  /** Warns once about each file that is open for too long. */
   look(): void {
     const { context, committed } = this.#parts;
     const nowMs = context.now();
@@ -71,11 +73,11 @@ export class OpenCheckpoints {
     for (const path of this.#open.keys()) if (!there.has(path)) this.#open.delete(path);
     for (const [path, facts] of there) this.#note(path, facts, nowMs);
     const due = [...this.#open].filter(
-      ([path, one]) => !this.#told.has(path) && isDue(one, nowMs, committed()),
+      ([path, one]) => !this.#warned.has(path) && isDue(one, nowMs, committed()),
     );
     const [first] = due;
     if (first === undefined) return;
-    for (const [path] of due) this.#told.add(path);
+    for (const [path] of due) this.#warned.add(path);
     const named = due.slice(0, MOST_NAMED).map(([path]) => showPath(path));
     const more = due.length > named.length ? `, and ${due.length - named.length} more` : '';
     const isLeftOut = due.some(([, one]) => committed() > one.committed);

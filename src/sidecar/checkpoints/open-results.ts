@@ -1,8 +1,8 @@
-// Results that the task holds open and only appends to when a checkpoint is stored: it takes them along as companions,
-// because a resume continues after what they hold. A result that is open and written anywhere but at its end is never
-// taken along.
+// Results that the task holds open and only appends to when a checkpoint is stored: the checkpoint includes them as
+// companions, because a resume continues after their present content. An open result that is written anywhere but at
+// its end is never included.
 import fs from 'node:fs';
-import { holds } from '../../model/checkpoint/lacking.ts';
+import { isStateStored } from '../../model/checkpoint/lacking.ts';
 import { sameContentFingerprint } from '../../model/file/file-state.ts';
 import type { Generation } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
@@ -19,7 +19,7 @@ const HEAD_BYTES = 4096;
 /** If more results than this are open at once, the others are only named. */
 const MOST_OPEN = 100;
 
-/** How the task writes a file, by its inode. */
+/** How the task writes a file, with its inode. */
 type Manner = { readonly ino: string } & (
   | { readonly kind: 'appends'; readonly head: Buffer }
   /** Not only at its end. */
@@ -30,7 +30,7 @@ interface OpenResultsParts {
   readonly context: Needs<'root' | 'manifest' | 'resumed' | 'ledger'>;
   readonly unsaved: Pick<Unsaved, 'look'>;
   readonly files: Pick<Files, 'get'>;
-  /** Knows the processes of the task; undefined if nobody can see them. */
+  /** Knows the processes of the task; undefined if they cannot be seen. */
   readonly witness: Pick<Witness, 'pids'> | undefined;
   readonly restored: Generation | undefined;
 }
@@ -38,14 +38,14 @@ interface OpenResultsParts {
 export class OpenResults {
   readonly #parts: OpenResultsParts;
   readonly #manners = new Map<RelPath, Manner>();
-  /** What was restored, and its open results. */
+  /** The restored generation, with its open results. */
   readonly #set: Generation | undefined;
   readonly #restored: ReadonlySet<RelPath>;
 
   constructor(parts: OpenResultsParts) {
     this.#parts = parts;
     const { resumed, ledger } = parts.context;
-    // A sidecar that replaces another one is not told what was restored, but a record names it.
+    // A sidecar that replaces another one does not learn from the restore what it placed, but a record names it.
     this.#set = parts.restored ?? (resumed === undefined ? undefined : ledger.generations[0]);
     const results = this.#set?.companions.filter(({ result }) => result === true) ?? [];
     this.#restored = new Set(results.map(({ path }) => path));
@@ -64,16 +64,20 @@ export class OpenResults {
     });
   }
 
-  /** True if the store holds, as a result, what came with the checkpoint, or what was closed after it. */
+  /**
+   * True if the store holds, as a result, the content that came with the checkpoint, or content that was closed later.
+   */
   isStored(path: RelPath): boolean {
     const stored = this.#parts.context.ledger.results.get(path);
     if (stored === undefined || this.#set === undefined) return stored !== undefined;
     const { attempt, behind = [] } = this.#set;
     const state = behind.find((one) => one.path === path);
-    return state === undefined ? stored.attempt >= attempt : holds(stored, state, attempt);
+    return state === undefined ? stored.attempt >= attempt : isStateStored(stored, state, attempt);
   }
 
-  /** What a set that is made now takes along. `ended`: including what the death of its writer closed. */
+  /**
+   * The results that a set includes if it is made now. `ended`: including those that were closed for a dying process.
+   */
   look(ended: boolean): readonly FoundFile[] {
     const outstanding = this.#parts.unsaved.look('result').map(({ path }) => path);
     const paths = new Set([...this.unfinished(), ...outstanding, ...(ended ? this.#manners.keys() : [])]);
@@ -106,7 +110,10 @@ export class OpenResults {
     return false;
   }
 
-  /** Learns how each file is written from where the task's next writes go: it appends if all of them go to the end. */
+  /**
+   * Learns how each file is written from where the task's next writes go: it is appended to if all of them go to its
+   * end.
+   */
   #learn(files: readonly FoundFile[]): void {
     if (files.length === 0) return;
     const byInode = new Map(files.map(({ path, facts }) => [`${facts.dev}:${facts.ino}`, { path, facts }]));
@@ -115,7 +122,7 @@ export class OpenResults {
       for (const descriptor of writableDescriptors(pid)) {
         const file = byInode.get(inodeOf(descriptor) ?? '');
         if (file === undefined) continue;
-        // The file, and its writer's position with it, may have grown since we looked.
+        // The file, and its writer's position with it, may have grown since our look.
         const appends = descriptor.appends || descriptor.position >= file.facts.size;
         manners.set(file.path, appends && manners.get(file.path) !== false);
       }

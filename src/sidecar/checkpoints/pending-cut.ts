@@ -1,6 +1,6 @@
-// What becomes of a cut between `Cutting`, which took it, and `Commits`, which records it. One that was taken while the
-// task runs waits for the objects that hold exactly its states, and never takes another state for one of them; the last
-// one takes what there is, and says what is missing.
+// A cut between `Cutting`, which took it, and `Commits`, which records it. A cut that was taken while the task runs
+// waits for the objects that hold exactly its states, and never accepts another state instead. The last cut takes what
+// there is, and says what is missing.
 import { reasonOf } from '../../model/errors.ts';
 import { type FileFacts, isInOrder, sameFingerprint } from '../../model/file/file-state.ts';
 import type { Companion, StoredFile } from '../../model/format/records.ts';
@@ -21,8 +21,8 @@ import {
 import type { Capture, Companions } from './companions.ts';
 import type { Cutting, TakenCut } from './cutting.ts';
 
-/** What cuts, commits and captures take of the run. */
-type Uses = Needs<
+/** The part of the context that cuts, commits and captures use. */
+type CutContext = Needs<
   | 'settings'
   | 'manifest'
   | 'root'
@@ -43,7 +43,7 @@ type Uses = Needs<
 >;
 
 export interface CutParts {
-  readonly context: Uses;
+  readonly context: CutContext;
   readonly files: Files;
   readonly checkpoints: Checkpoints;
   readonly companions: Companions;
@@ -59,20 +59,23 @@ type CutProgress =
   | { readonly kind: 'waiting' }
   /** A state was overwritten before it was read. */
   | { readonly kind: 'lost'; readonly path: RelPath }
-  /** It can never be stored as it is: every cut of this state would fail. */
+  /** A file can never be stored in this state: every cut of the state would fail. */
   | { readonly kind: 'refused'; readonly path: RelPath }
   | { readonly kind: 'failed'; readonly error: unknown };
 
 export class PendingCut {
   readonly #parts: CutParts;
-  /** An object that was found stays found, even if the task has gone on to the next state. */
+  /** An object that was found stays found, even if the task has moved on to the next state. */
   readonly #objects = new Map<RelPath, StoredFile>();
+  /** The states whose object is still to be found. */
+  readonly #lacking: Map<RelPath, FileFacts>;
+  #nextLookMs = 0;
   #capture: Capture | { readonly kind: 'waiting' } | { readonly kind: 'failed'; readonly error: unknown } = {
     kind: 'waiting',
   };
 
   readonly taken: TakenCut;
-  /** How many closes it covers. */
+  /** How many closes the cut covers. */
   readonly closes: number;
   readonly #upTo: number | undefined;
 
@@ -80,12 +83,14 @@ export class PendingCut {
     this.#parts = parts;
     this.taken = taken;
     this.closes = closes;
+    this.#lacking = new Map(taken.states);
     this.#upTo = newestClose(parts.files, taken.states.keys());
   }
 
   /**
-   * Sends what its states lack before all other checkpoints, and has the companions stored as they are from now on; calls
-   * `onCaptured` once these are stored or cannot be. `mayBeCut`: files that the next cut may hold; all others are dropped.
+   * Sends the missing states before all other checkpoints, and has the companions stored in their state from now on.
+   * Calls `onCaptured` once these are stored or cannot be. `mayBeCut`: files that the next cut may hold; all others are
+   * dropped.
    */
   begin(mayBeCut: () => ReadonlySet<RelPath>, onCaptured: () => void): void {
     const { companions, context } = this.#parts;
@@ -120,7 +125,7 @@ export class PendingCut {
     if (lacking.length > 0) files.setFirst(new Set(lacking.map(([path]) => path)));
   }
 
-  /** Nothing more of it is sent: other checkpoints may go. */
+  /** Sends nothing more of the cut: other checkpoints may be sent. */
   end(): void {
     this.#parts.checkpoints.held.releaseAll();
     this.#parts.files.setFirst(undefined);
@@ -135,10 +140,12 @@ export class PendingCut {
     ];
   }
 
-  progress(): CutProgress {
+  /** `pushed`: a push of this file has ended. */
+  progress(pushed?: RelPath): CutProgress {
     const capture = this.#capture;
     if (capture.kind === 'failed') return capture;
     if (capture.kind === 'moved') return { kind: 'lost', path: capture.path };
+    if (pushed !== undefined) this.#findObject(pushed);
     const hopeless = this.#findHopeless();
     if (hopeless !== undefined) return hopeless;
     if (capture.kind === 'waiting' || this.#objects.size < this.taken.states.size) return { kind: 'waiting' };
@@ -150,23 +157,35 @@ export class PendingCut {
     };
   }
 
-  /** Takes the objects that are there by now, and asks for those that nobody is sending. */
+  #findObject(path: RelPath): boolean {
+    const state = this.#lacking.get(path);
+    const object = state === undefined ? undefined : this.#parts.checkpoints.objectOf(path, state);
+    if (object === undefined) return false;
+    this.#lacking.delete(path);
+    this.#objects.set(path, object);
+    this.#parts.checkpoints.held.release(path);
+    if (this.#lacking.size === 0) this.#parts.files.setFirst(undefined);
+    return true;
+  }
+
+  /**
+   * Takes the objects that exist by now, and requests a push of each file that is not being sent. With thousands of
+   * files this takes a while, so it waits ten times as long in between, if a push will end meanwhile.
+   */
   #findHopeless(): Extract<CutProgress, { kind: 'lost' | 'refused' }> | undefined {
-    const { checkpoints, files } = this.#parts;
-    for (const [path, state] of this.taken.states) {
-      if (this.#objects.has(path)) continue;
-      const object = checkpoints.objectOf(path, state);
-      if (object !== undefined) {
-        this.#objects.set(path, object);
-        checkpoints.held.release(path);
-        if (this.#objects.size === this.taken.states.size) files.setFirst(undefined);
-        continue;
-      }
-      // What is being sent may be this very state, read before the task went on.
-      if (files.get(path, 'checkpoint')?.pushing === true) continue;
+    const { files } = this.#parts;
+    const isPushing = (path: RelPath): boolean => files.get(path, 'checkpoint')?.pushing === true;
+    const startMs = performance.now();
+    if (startMs < this.#nextLookMs)
+      for (const path of this.#lacking.keys()) if (isPushing(path)) return undefined;
+    for (const [path, state] of this.#lacking) {
+      // The push in flight may be sending this very state, read before the task moved on.
+      if (this.#findObject(path) || isPushing(path)) continue;
       if (!this.#canBeRead(path, state)) return { kind: 'lost', path };
       if (!files.want(path, 'checkpoint')) return { kind: 'refused', path };
     }
+    const endMs = performance.now();
+    this.#nextLookMs = endMs + 10 * (endMs - startMs);
     return undefined;
   }
 
@@ -179,7 +198,7 @@ export class PendingCut {
   }
 }
 
-/** Of these checkpoint files; undefined if none was closed. */
+/** The number of the newest close of these checkpoint files; undefined if none was closed. */
 function newestClose(files: Pick<Files, 'get'>, members: Iterable<RelPath>): number | undefined {
   const places = [...members].flatMap((path) => {
     const close = files.get(path, 'checkpoint')?.lastClose;
@@ -193,14 +212,14 @@ export interface LastCut {
   readonly members: readonly RelPath[];
   readonly cutting: Cutting;
   readonly clean: boolean;
-  /** True if a death may have made the member's last close. */
+  /** True if the kernel may have made the member's last close for a dying process. */
   readonly suspect: (path: RelPath) => boolean;
   readonly nowMs: number;
   /** Aborts when no more files may be sent. */
   readonly deadline: AbortSignal;
 }
 
-/** Rejects if it could not be recorded. */
+/** Rejects if the generation could not be recorded. */
 export type Commit = (generation: GenerationFiles, marks: Marks) => Promise<void>;
 
 /** Resolves to the members that are not stored. Throws if the generation could not be recorded. */
@@ -217,16 +236,16 @@ export async function commitLast(
   });
   const missing = members.filter((_, at) => objects[at] === undefined);
   const whole = objects.filter((object) => object !== undefined);
-  // Inherited and never touched: there is nothing new to commit.
+  // All files were inherited and never touched: there is nothing new to commit.
   const fresh = [...files.fileStates('checkpoint')].some(
     (fileState) => fileState.closes > 0 || (clean && fileState.durable !== undefined),
   );
   const suspects = members.filter(last.suspect);
   const suspect = suspects.length > 0;
-  // A set that was cut at an instant proves to be whole if the task ends well.
+  // A set that was cut at an instant is proven to be whole if the task ends well.
   const committed = isNewest(ledger, whole) && !(clean && ledger.generations[0]?.instant === true);
-  // What passed its check before the commit is good, whatever closed it.
-  // If it was committed while the death came to light, the mark is due at once, as for what was there before.
+  // A set that passed its check before the commit is good, whichever process closed its files. If it was committed
+  // while the death was being noticed, it must be marked at once, like the sets before it.
   if (
     settings.verify?.atCommit !== true &&
     markSuspect(context, lastClosesOf(suspects, { files, checkpoints }))
@@ -241,7 +260,7 @@ export async function commitLast(
     return missing;
   }
   if (!isNew) {
-    // The last record, which follows, carries it.
+    // The last record, which follows, includes it.
     if (held !== undefined) nameInNewest(context, held.companions);
     return missing;
   }
@@ -262,7 +281,7 @@ export async function commitLast(
 
 interface LastCapture {
   readonly companions: readonly Companion[];
-  /** Every companion is stored up to its present size. */
+  /** True if every companion is stored up to its present size. */
   readonly isWhole: boolean;
 }
 

@@ -1,5 +1,5 @@
-// Does the number in the names of some files count checkpoints, or the parts of one (`shard.0`, `shard.1`)? It counts
-// checkpoints if the user says so (`--newest`), or once the program has removed the first file of its kin.
+// Does the number in some file names count checkpoints, or the parts of one (`shard.0`, `shard.1`)? It counts
+// checkpoints if the user says so (`--newest`), or once the program has removed the first file of the kin.
 import type { Rotates } from '../../model/checkpoint/rotation.ts';
 import type { RelPath } from '../../model/path.ts';
 import { factsBeneath } from '../../native/files.ts';
@@ -8,7 +8,7 @@ import type { Needs } from '../run/context.ts';
 export class RotatingNames {
   readonly #context: Needs<'settings' | 'root'>;
   readonly #rotationOf: Rotates;
-  /** By kin: the first file that there was. */
+  /** By kin, the first file that existed. */
   readonly #firsts = new Map<string, RelPath>();
 
   constructor(context: Needs<'settings' | 'root'>, rotationOf: Rotates) {
@@ -16,12 +16,12 @@ export class RotatingNames {
     this.#rotationOf = rotationOf;
   }
 
-  /** True if there are such files, and nobody knows what their number counts. */
-  get areUntold(): boolean {
+  /** True if there are such files, and it is unknown what their number counts. */
+  get areAmbiguous(): boolean {
     return this.#firsts.size > 0;
   }
 
-  /** To be asked for each file, in the order in which they are written. */
+  /** Call it for each file, in the order in which they are written. */
   countCheckpoints(path: RelPath): boolean {
     const kin = this.#rotationOf(path)?.kin ?? path;
     if (kin === path) return false;

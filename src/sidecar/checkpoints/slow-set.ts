@@ -1,24 +1,24 @@
-// Says once that the task closes checkpoints faster than its sets can be sent: within a minute, why there is no newer
-// set, and what to set. A large set that nothing follows takes the time that it takes.
+// Warns once, within a minute, that the task closes checkpoints faster than its sets can be sent: why there is no newer
+// set, and which option helps. A large set that no newer checkpoint follows may take its time.
 import { formatBytes, formatMs, plural } from '../../model/units.ts';
 import type { Needs } from '../run/context.ts';
 import type { TakenCut } from './cutting.ts';
 
-/** Together with the bound, after which a set is begun at the latest, this is less than a minute. */
+/** With the limit after which a set is begun at the latest, this is less than a minute. */
 const SLOW_MS = 45_000;
 
 export class SlowSet {
   readonly #context: Needs<'settings' | 'log' | 'outage'>;
   #timer: NodeJS.Timeout | undefined;
-  #told = false;
+  #hasWarned = false;
 
   constructor(context: Needs<'settings' | 'log' | 'outage'>) {
     this.#context = context;
   }
 
-  /** A set is on its way. `isBehind`: something of it was closed anew since. */
+  /** A set is being sent. `isBehind`: true if one of its files was closed again since. */
   began(taken: TakenCut, isBehind: () => boolean): void {
-    if (this.#told) return;
+    if (this.#hasWarned) return;
     this.ended();
     let ms = 0;
     this.#timer = setInterval(() => {
@@ -27,13 +27,13 @@ export class SlowSet {
     }, SLOW_MS);
   }
 
-  /** It is stored, or given up. */
+  /** The set is stored, or given up. */
   ended(): void {
     clearInterval(this.#timer);
   }
 
   #tell({ states }: TakenCut, ms: number): void {
-    this.#told = true;
+    this.#hasWarned = true;
     this.ended();
     const { log, settings } = this.#context;
     const bytes = [...states.values()].reduce((sum, { size }) => sum + size, 0);

@@ -1,5 +1,5 @@
-// The user's own check of a set of checkpoint files (`--verify-checkpoint`), run in the work directory: before a commit,
-// and after a restore. It never runs longer than its time limit, and its output never goes where the task's results go.
+// The user's own check of a set of checkpoint files (`--verify-checkpoint`). It runs in the work directory before a
+// commit, and after a restore. It never runs longer than its time limit, and its output never mixes with the task's.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { generationName } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
@@ -13,10 +13,9 @@ import type { Checkpoints } from './checkpoints.ts';
 import type { Marks } from './generation-record.ts';
 import { collectStates } from './cutting.ts';
 
-/** What it takes of the run. */
-type Uses = Needs<'root' | 'attempt' | 'signal' | 'caller'>;
+type CheckContext = Needs<'root' | 'attempt' | 'signal' | 'caller'>;
 
-/** The set is not committed. `moved`: the task went on before the check ended; the next set may be committed. */
+/** The set is not committed. `moved`: the task changed a file before the check ended; the next set may be committed. */
 export class CutRefused extends Error {
   readonly moved: boolean;
 
@@ -27,34 +26,34 @@ export class CutRefused extends Error {
   }
 }
 
-/** Until when the check of a cut may run. */
+/** How long the check of a cut may run. */
 export interface Until {
   readonly signal: AbortSignal;
   readonly isLast: boolean;
 }
 
-/** `refused`: why the last set is suspect, as nothing but its check says so. */
+/** `refused`: why the last set is suspect, if only its check says so. */
 export interface Verified {
   readonly marks: Marks;
   readonly refused?: string;
 }
 
-/** Before a commit, if the user asks for it. A check counts only if nothing changed while it ran. */
+/** Before a commit, if the user asks for it. A check counts only if no file changed while it ran. */
 export class CutCheck {
-  readonly #context: Uses;
+  readonly #context: CheckContext;
   readonly #command: string;
   readonly #checkpoints: Pick<Checkpoints, 'objectOf'>;
   /** The keys of the set that passed. */
   #passed = '';
 
-  constructor(context: Uses, command: string, checkpoints: Pick<Checkpoints, 'objectOf'>) {
+  constructor(context: CheckContext, command: string, checkpoints: Pick<Checkpoints, 'objectOf'>) {
     this.#context = context;
     this.#command = command;
     this.#checkpoints = checkpoints;
   }
 
   /**
-   * Resolves to the marks for the generation. Throws {@link CutRefused}, or when `until` aborts. The last cut is never
+   * Resolves to the marks for the generation. Throws {@link CutRefused}, or if `until` aborts. The last cut is never
    * refused: it is marked suspect if it does not pass in time, and not marked if it passes.
    */
   async verified(
@@ -117,8 +116,8 @@ export interface VerifyJob {
 }
 
 /**
- * Undefined if the set is good, else why it is not, as `its check ended with 3`. Throws the signal's reason if that
- * aborts, and if no shell could be started.
+ * Undefined if the set is good, else why it is not, as in `its check ended with 3`. Throws the signal's reason if it
+ * aborts, and an error if no shell could be started.
  */
 export async function verify(job: VerifyJob): Promise<string | undefined> {
   const { command, workdir, generation, caller, limitMs = LIMIT_MS, signal } = job;
@@ -127,7 +126,7 @@ export async function verify(job: VerifyJob): Promise<string | undefined> {
     cwd: workdir,
     env: { ...caller.env, CAPTURED_GENERATION: generation },
     stdio: ['ignore', 'ignore', caller.stderr],
-    // A process group of its own, so that everything it starts can be ended with it.
+    // A process group of its own, so that everything it starts can be killed with it.
     detached: true,
   });
   let isLate = false;

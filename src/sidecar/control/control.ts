@@ -1,6 +1,6 @@
-// The control socket: takes the requests of `capture flush` from the task's scripts, and answers them. It only
-// listens, so it costs nothing if nobody asks. It answers our own user only, and one request at a time on a
-// connection. A question changes nothing about the run but the order of its work.
+// The control socket: accepts requests of `capture flush` from the task's scripts, and answers them. It only listens,
+// so it costs nothing without requests. It answers only our own user, and one request at a time per connection. A
+// request changes nothing about the run except the order of its work.
 import { setMaxListeners } from 'node:events';
 import fs from 'node:fs';
 import net from 'node:net';
@@ -20,17 +20,18 @@ import {
 } from '../../model/format/control.ts';
 import { encodePath } from '../../model/path.ts';
 import { whileLinked } from '../../model/waiting.ts';
+import { type HeldDirectory, O_PATH } from '../../native/beneath.ts';
 import { descriptorOf, peerOf } from '../../native/peer.ts';
+import { removeTree } from '../../native/remove-tree.ts';
 import { isOursOrRoots } from '../../native/users.ts';
-import { makePrivateDir } from '../../native/private-dir.ts';
+import { openPrivateDir } from '../../native/private-dir.ts';
 import { tidyUp } from '../../native/tidy.ts';
 import type { Needs } from '../run/context.ts';
 import type { Flush } from './flush.ts';
 
-/** What it takes of the run. */
-type Uses = Needs<'settings' | 'log' | 'runToken' | 'signal'>;
+type ControlContext = Needs<'settings' | 'log' | 'runToken' | 'signal'>;
 
-/** A client that says nothing for this long is cut off. */
+/** A client that sends nothing for this long is disconnected. */
 const REQUEST_WITHIN_MS = 10_000;
 /** Further connections are closed at once. */
 const MOST_CONNECTIONS = 512;
@@ -41,25 +42,28 @@ export type Serve = (request: ControlRequest, signal: AbortSignal) => Promise<Co
 export interface ControlOptions {
   readonly workdir: string;
   readonly runToken: string;
-  /** `--control`: the socket stands there and nowhere else. */
+  /** `--control`: the socket is created there and nowhere else. */
   readonly path: string | undefined;
   readonly serve: Serve;
-  /** Says who connected, as the kernel knows it where it does. */
+  /** The user id of the client, if the kernel knows it. */
   readonly uidOf?: (fd: number) => number | undefined;
 }
 
 export interface Control {
   readonly path: string;
-  /** Answers open requests as things are now, and removes the socket. */
+  /** Answers open requests with the present state, and removes the socket. */
   close(): Promise<void>;
 }
 
 /**
- * Listens from now on. Undefined if there is no place for the socket: the run goes on without it, and says so.
+ * Listens from now on. Undefined if there is no place for the socket: the run continues without it, and says so.
  *
  * @throws CaptureError with status 64 if the place that the user named cannot be used.
  */
-export async function openAnswers(context: Uses, flush: Pick<Flush, 'now'>): Promise<Control | undefined> {
+export async function openAnswers(
+  context: ControlContext,
+  flush: Pick<Flush, 'now'>,
+): Promise<Control | undefined> {
   const { settings, runToken, log } = context;
   const serve: Serve = (request, signal) => answerTo(request, flush, signal, context.signal);
   try {
@@ -97,9 +101,8 @@ export async function openControl(options: ControlOptions): Promise<Control> {
   for (const place of socketPlaces(options.workdir, options.runToken)) {
     try {
       const dir = posix.dirname(place);
-      makePrivateDir(dir);
       // oxlint-disable-next-line no-await-in-loop -- the next place only when this one is of no use
-      const control = await listen(place, options);
+      const control = await listen(place, openPrivateDir(dir), options);
       return { ...control, close: () => control.close().then(() => removeOwn(dir)) };
     } catch (error) {
       reason = error;
@@ -114,13 +117,15 @@ async function openNamed(path: string, options: ControlOptions): Promise<Control
   if (await answers(path))
     throw failed('another capture listens there', 'give each capture a socket of its own');
   try {
-    return await listen(path, options);
+    const fd = fs.openSync(posix.dirname(path), O_PATH | fs.constants.O_DIRECTORY);
+    const held = { at: `/proc/self/fd/${fd}`, close: () => fs.closeSync(fd) };
+    return await listen(path, held, options);
   } catch (error) {
     throw failed(reasonOf(error), 'name a path in a directory that can be written, such as a shared volume');
   }
 }
 
-/** Only a file that nobody listens on may be replaced. */
+/** Only a socket that nobody listens on may be replaced. */
 async function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = net.connect(path, () => resolve(true));
@@ -128,7 +133,17 @@ async function answers(path: string): Promise<boolean> {
   });
 }
 
-async function listen(path: string, options: ControlOptions): Promise<Control> {
+/** `held`: the directory of `path`, whatever gets its name meanwhile. It is closed with the socket. */
+async function listen(path: string, held: HeldDirectory, options: ControlOptions): Promise<Control> {
+  try {
+    return await listenIn(path, held, options);
+  } catch (error) {
+    held.close();
+    throw error;
+  }
+}
+
+async function listenIn(path: string, held: HeldDirectory, options: ControlOptions): Promise<Control> {
   const closing = new AbortController();
   // Every connection listens to this signal: that is no leak.
   setMaxListeners(0, closing.signal);
@@ -138,29 +153,41 @@ async function listen(path: string, options: ControlOptions): Promise<Control> {
     connections.add(connection);
   });
   server.maxConnections = MOST_CONNECTIONS;
-  // Made under another name and renamed over the one that a dead sidecar left: there is always a socket.
-  const made = `${path}.new`;
+  // Created under another name and renamed over the one that a dead sidecar left: there is always a socket.
+  const placed = `${held.at}/${posix.basename(path)}`;
+  const made = `${placed}.new`;
   fs.rmSync(made, { force: true });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(made, resolve);
   });
-  fs.chmodSync(made, 0o600);
-  fs.renameSync(made, path);
-  return {
-    path,
-    close: async () => {
-      tidyUp(() => fs.rmSync(path, { force: true }));
-      const closed = new Promise<void>((resolve) => {
-        server.close(() => resolve());
-      });
-      closing.abort();
-      await Promise.all(connections);
-      await closed;
-    },
+  makePrivate(made);
+  fs.renameSync(made, placed);
+  const close = async (): Promise<void> => {
+    tidyUp(() => fs.rmSync(placed, { force: true }));
+    const ended = new Promise<void>((resolve) => {
+      server.close(() => resolve());
+    });
+    closing.abort();
+    await Promise.all(connections);
+    await ended;
+    held.close();
   };
+  let closed: Promise<void> | undefined;
+  return { path, close: () => (closed ??= close()) };
 }
 
-/** Never rejects: if something fails with one client, only that client is affected. */
+/** Follows no link: others may write in the directory of `--control`. */
+function makePrivate(socket: string): void {
+  const fd = fs.openSync(socket, O_PATH | fs.constants.O_NOFOLLOW);
+  try {
+    if (fs.fstatSync(fd).isSocket()) fs.chmodSync(`/proc/self/fd/${fd}`, 0o600);
+    else throw new Error(`${socket} was replaced`);
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** Never rejects: a failure with one client affects only that client. */
 async function answer(socket: net.Socket, options: ControlOptions, closing: AbortSignal): Promise<void> {
   const gone = new AbortController();
   const closed = new Promise<void>((resolve) => {
@@ -169,7 +196,7 @@ async function answer(socket: net.Socket, options: ControlOptions, closing: Abor
       resolve();
     });
   });
-  // A client that is killed: its close says enough.
+  // A client that is killed: the close of its connection says enough.
   socket.on('error', () => undefined);
   closing.addEventListener('abort', () => gone.abort(), { signal: gone.signal });
   try {
@@ -185,7 +212,7 @@ async function answer(socket: net.Socket, options: ControlOptions, closing: Abor
   await closed;
 }
 
-/** Undefined if nothing was asked. */
+/** Undefined without a request. */
 async function reply(
   socket: net.Socket,
   { serve, uidOf = (fd) => peerOf(fd).uid }: ControlOptions,
@@ -193,7 +220,7 @@ async function reply(
 ): Promise<ControlAnswer | undefined> {
   const uid = uidOf(descriptorOf(socket));
   if (uid !== undefined && !isOursOrRoots(uid)) {
-    // Read and thrown away: with unread bytes left the answer would be lost.
+    // Reads and discards the rest: with unread bytes the answer would be lost.
     socket.resume();
     return { kind: 'refused', why: `it answers its own user (${process.getuid?.()}), and you are ${uid}` };
   }
@@ -220,17 +247,17 @@ async function readLine(socket: net.Socket, signal: AbortSignal): Promise<string
   });
 }
 
-/** Removes the directory if it was made only for the socket. */
-function removeOwn(dir: string): void {
-  if (posix.basename(dir) !== OWN_DIR) tidyUp(() => fs.rmSync(dir, { recursive: true, force: true }));
+/** Removes the directory if it was created only for the socket. Never rejects: if it stays, that must not cost the run. */
+async function removeOwn(dir: string): Promise<void> {
+  if (posix.basename(dir) !== OWN_DIR) await removeTree(dir).catch(() => undefined);
 }
 
 /** Enough characters of the run's token to be unique. */
 const TOKEN_LENGTH = 12;
 
 /**
- * The places that can be tried, best first. Beside the task's files: a container that has the work directory has the
- * socket, too. In the directory for temporary files: a name that always fits.
+ * The places to try, best first. Beside the task's files: a container that has the work directory has the socket, too.
+ * In the directory for temporary files: a name that always fits.
  */
 export function socketPlaces(
   workdir: string,
@@ -245,7 +272,7 @@ export function socketPlaces(
   return [...new Set(places)].filter(fits);
 }
 
-/** There must be room for `.new` at its end, the name under which it is made; Node supports only UTF-8 paths here. */
+/** The path needs room for `.new`, the name under which the socket is created. Node supports only UTF-8 paths here. */
 function fits(path: string): boolean {
   const bytes = encodePath(`${path}.new`);
   return typeof bytes === 'string' && Buffer.byteLength(bytes) <= LONGEST_SOCKET_PATH_BYTES;

@@ -1,5 +1,6 @@
-// Makes durable what is closed by now, while the task runs: hurries the files, waits for their pushes and for a
-// complete checkpoint set, and writes the record. If the task itself asks, what it has closed counts as whole.
+// Makes everything durable that is closed so far, while the task runs: hurries the files, waits for their pushes and
+// for a complete checkpoint set, and writes the record. If the task itself asks, the files that it has closed count as
+// whole.
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errnoOf } from '../../model/errors.ts';
@@ -21,16 +22,15 @@ import type { Staged } from '../queue/staged.ts';
 import type { Unsaved } from '../queue/unsaved.ts';
 import type { Needs } from '../run/context.ts';
 
-/** What it takes of the run. */
-type Uses = Needs<'root' | 'ledger' | 'signal' | 'now'>;
+type FlushContext = Needs<'root' | 'ledger' | 'signal' | 'now'>;
 
-/** While files are still waited for, what is stored already is recorded this often. */
+/** While a flush waits for files, the stored ones are recorded this often. */
 const RECORD_EVERY_MS = 2000;
-/** Pause before a record that could not be written is tried again. */
+/** Pause before a record that could not be written is retried. */
 const RECORD_RETRY_MS = 500;
 
 export interface FlushParts {
-  readonly context: Uses;
+  readonly context: FlushContext;
   readonly files: Files;
   readonly generations: Generations;
   readonly recorder: Recorder;
@@ -40,17 +40,17 @@ export interface FlushParts {
   readonly watcher: Watcher;
 }
 
-/** The state once it is over, or when its signal aborts. */
+/** The state when the flush is over, or when its signal aborts. */
 interface FlushEnd {
-  /** Closed before, and not both durable and recorded. */
+  /** Files that were closed before, and are not both durable and recorded. */
   readonly left: readonly LeftFile[];
   /** Why the checkpoint files are not a complete set yet. */
   readonly incomplete: string | undefined;
-  /** What the task holds open, except what was captured as it is. */
+  /** Files that the task holds open, except those that were captured in their present state. */
   readonly open: readonly OpenFile[];
 }
 
-/** One moment, shared by every flush that comes before anything more is closed. */
+/** One moment, shared by all flushes that are requested before the next close. */
 interface Pass {
   readonly atCloses: number;
   readonly vouched: boolean;
@@ -59,9 +59,9 @@ interface Pass {
   readonly done: Promise<void>;
   waiters: number;
   covered: Covered;
-  /** What companions held is stored. */
+  /** True if the content of companions is stored. */
   captured: boolean;
-  /** Stored, but named by no record yet. */
+  /** Results that are stored, but that no record names yet. */
   unrecorded: readonly StoredFile[];
 }
 
@@ -74,8 +74,8 @@ export class Flush {
   }
 
   /**
-   * Does not reject before its signal aborts. `vouched`: the task itself asks, and so says that what it has closed is
-   * whole: whatever becomes of the task, no death made these closes. Nobody else can say so.
+   * Does not reject before its signal aborts. `vouched`: the task itself asks, which says that the files it has closed
+   * are whole: whatever happens to the task, these closes do not come from a dying process. Only the task can say so.
    */
   async now(signal: AbortSignal, vouched = true): Promise<FlushEnd> {
     const parts = this.#parts;
@@ -96,14 +96,14 @@ export class Flush {
   }
 }
 
-/** What was closed before this call is known to `files` after it. */
+/** Every close before this call is known to `files` after it. */
 async function hearAll(
   { watcher, files, context }: FlushParts,
   signal: AbortSignal,
   vouched: boolean,
 ): Promise<void> {
   watcher.drainNow();
-  // A scan may find what was closed after the call: the task has not vouched for that.
+  // A scan may find files that were closed after the call: the task has not vouched for those.
   if (vouched) files.vouch((fileState) => isAtRest(context.root, fileState));
   if (!watcher.missesCloses()) return;
   for await (const found of watcher.scan(signal))
@@ -111,8 +111,8 @@ async function hearAll(
 }
 
 /**
- * True if nobody is writing the file, so that the task can vouch for it. Where no lease can tell, a file that a scan
- * found may still be open. Of a file that is gone only what is stored is left.
+ * True if nobody is writing the file, so that the task can vouch for it. Without a lease, a file that a scan found may
+ * still be open. If a file is gone, only its stored content is left.
  */
 function isAtRest(root: WorkDir, { path, lastClose }: FileState): boolean {
   try {
@@ -134,7 +134,7 @@ function begin(parts: FlushParts, vouched: boolean): Pass {
     covered: { kind: 'late' },
     captured: false,
     unrecorded: [],
-    // Only once `pass` is defined.
+    // Not before `pass` is defined.
     done: Promise.resolve().then(() =>
       whileLinked([stop.signal, parts.context.signal], (signal) => carryOut(parts, pass, signal)),
     ),
@@ -151,7 +151,7 @@ async function carryOut(parts: FlushParts, pass: Pass, signal: AbortSignal): Pro
   }
 }
 
-/** Companions, and results that are open and only appended to. */
+/** Captures companions, and open results that are only appended to. */
 async function capture({ generations }: FlushParts, pass: Pass): Promise<void> {
   pass.captured = await generations.captureNow();
 }
@@ -172,7 +172,7 @@ async function store(parts: FlushParts, pass: Pass, signal: AbortSignal): Promis
     const soon = AbortSignal.timeout(RECORD_EVERY_MS);
     isMet = await whileLinked([signal, soon], async (either) => {
       if (!(await pass.need.met(either))) return false;
-      // What the task vouches for gets its name.
+      // Results that the task vouches for get their names.
       if (pass.vouched) await parts.staged.settled(either);
       return !either.aborted;
     });
@@ -181,7 +181,7 @@ async function store(parts: FlushParts, pass: Pass, signal: AbortSignal): Promis
   } while (!signal.aborted && (!isMet || pass.unrecorded.length > 0));
 }
 
-/** Records what is stored by now. */
+/** Records what is stored so far. */
 async function record({ context: { ledger }, recorder }: FlushParts, pass: Pass): Promise<void> {
   pass.unrecorded = ledger.unrecorded();
   const left = (): Pass['unrecorded'] => pass.unrecorded.filter((file) => !ledger.isRecorded(file));
@@ -201,11 +201,12 @@ async function abortOf(signal: AbortSignal): Promise<void> {
 }
 
 function endOf(parts: FlushParts, { need, vouched, covered, captured, unrecorded }: Pass): FlushEnd {
-  const { generations, companions, staged } = parts;
+  const { files, generations, companions, staged } = parts;
   const left = new Map(need.unmet().map((fileState) => [fileState.path, whyUnmet(fileState)]));
   const add = (path: RelPath, why: string): void => {
     if (!left.has(path)) left.set(path, why);
   };
+  for (const { path, why } of files.tooMany.values()) add(path, why);
   if (covered.kind === 'late')
     for (const path of generations.members()) add(path, 'its set is not committed yet');
   if (vouched) for (const { file } of staged.due()) add(file.path, `it is stored only as ${file.key} yet`);

@@ -1,6 +1,7 @@
-// What a run says of itself without being asked: how far it is, at most once a minute. Learns of files only by what it is
-// told, and changes nothing.
-import { newestOf } from '../../model/checkpoint/history.ts';
+// What a run reports without being asked: its progress, at most once a minute. Knows only the files that it is called
+// for, and changes nothing.
+import { newestGeneration } from '../../model/checkpoint/history.ts';
+import { committedCount } from '../../model/checkpoint/takeovers.ts';
 import { isOver } from '../../model/file/decide.ts';
 import type { FileRole, FileState } from '../../model/file/file-state.ts';
 import { writeCount } from '../../model/packed/fields.ts';
@@ -13,16 +14,15 @@ import type { Results } from '../queue/results.ts';
 import type { Needs } from '../run/context.ts';
 import { LowSpace } from './low-space.ts';
 
-/** What it takes of the run. */
-type Uses = Needs<'settings' | 'root' | 'log' | 'attempt' | 'ledger' | 'paths' | 'now'>;
+type GaugesContext = Needs<'settings' | 'root' | 'log' | 'attempt' | 'ledger' | 'paths' | 'now'>;
 
 const LINE_EVERY_MS = 60_000;
-/** From this age on, the line says what waits. */
+/** From this age on, the line names what waits. */
 const NAMED_FROM_MS = 10_000;
-/** Each costs a look at the file. Of more than these the number says enough. */
-const MOST_SIZED = 10_000;
+/** Each size costs a look at the file. For more files than this, the number says enough. */
+const MOST_SIZED = 1000;
 
-/** What this attempt has stored by now, and the age of the oldest closed content that it has not stored. */
+/** What this attempt has stored so far, and the age of the oldest closed content that it has not stored. */
 export interface SoFar {
   readonly checkpoints: number;
   readonly newestAgeMs: number;
@@ -31,27 +31,28 @@ export interface SoFar {
   readonly lag: Waits | undefined;
 }
 
-/** What is closed, and waits for nothing but the store. */
+/** Closed files that wait for nothing but the store. */
 interface Waits {
-  /** How long the oldest has waited. */
+  /** How long the oldest one has waited. */
   readonly ms: number;
   readonly files: number;
-  /** Of all of them; undefined if nobody has looked. */
+  /** The size of all of them; undefined if the sizes were not looked up. */
   readonly bytes?: number | undefined;
-  /** The oldest. */
+  /** The oldest one. */
   readonly path: string;
 }
 
-/** A change arms the only timer of the line; a task that writes nothing has none. */
+/** A change starts the only timer of the line; a task that writes nothing has none. */
 export class Gauges {
-  readonly #context: Uses;
+  readonly #context: GaugesContext;
   readonly #results: Pick<Results, 'stored' | 'copies'>;
   readonly #lag: Lag;
   readonly #lowSpace: LowSpace;
   #checkpoints: number;
   #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
-  constructor(context: Uses, results: Pick<Results, 'stored' | 'copies'>) {
+  constructor(context: GaugesContext, results: Pick<Results, 'stored' | 'copies'>) {
     const { root, settings, log, now, paths, ledger, attempt } = context;
     this.#context = context;
     this.#results = results;
@@ -60,9 +61,12 @@ export class Gauges {
       dir: heldPath(root),
       reclaim: settings.reclaim,
       log,
-      held: () => ({ storedBytes: results.copies.bytes, waitingBytes: sizeOf(root, this.#lag.paths()) }),
+      held: () => ({
+        storedBytes: results.copies.bytes,
+        waitingBytes: aboutSizeOf(root, this.#lag.paths(), this.#lag.size),
+      }),
     });
-    this.#checkpoints = newestOf(ledger.generations, attempt);
+    this.#checkpoints = committedCount(newestGeneration(ledger.generations, attempt), ledger.takeovers);
   }
 
   /** Call it with every change of a file state, and the state before it. */
@@ -82,17 +86,17 @@ export class Gauges {
     this.#arm();
   }
 
-  /** How many checkpoint sets of this attempt are committed. */
+  /** The number of committed checkpoint sets of this attempt. */
   get checkpoints(): number {
     return this.#checkpoints;
   }
 
-  /** The age of the oldest that waits, and how many do: no file is looked at. */
+  /** The age of the oldest file that waits, and how many wait. No file is looked at. */
   get lag(): { readonly lagMs: number; readonly waitingFiles: number } {
     return { lagMs: this.#lag.oldest()?.ms ?? 0, waitingFiles: this.#lag.size };
   }
 
-  /** What is closed and not stored; of more than 1,000 files `waitingBytes` is an estimate. */
+  /** What is closed and not stored. For more than 1,000 files `waitingBytes` is an estimate. */
   get waiting(): { readonly lagMs: number; readonly waitingFiles: number; readonly waitingBytes: number } {
     const { lag } = this;
     const waitingBytes = aboutSizeOf(this.#context.root, this.#lag.paths(), lag.waitingFiles);
@@ -100,19 +104,20 @@ export class Gauges {
   }
 
   close(): void {
+    this.#isClosed = true;
     clearTimeout(this.#timer);
     this.#lowSpace.close();
   }
 
   #arm(): void {
-    this.#timer ??= setTimeout(() => this.#say(), LINE_EVERY_MS);
+    if (!this.#isClosed) this.#timer ??= setTimeout(() => void this.#say(), LINE_EVERY_MS);
   }
 
-  #say(): void {
+  async #say(): Promise<void> {
     this.#timer = undefined;
-    const soFar = this.#soFar();
+    const soFar = await this.#soFar();
     const text = minuteLine(soFar);
-    if (text === '') return;
+    if (text === '' || this.#isClosed) return;
     const { lag, ...stored } = soFar;
     const fields = {
       event: 'summary',
@@ -122,13 +127,13 @@ export class Gauges {
       ...(lag?.bytes === undefined ? {} : { waitingBytes: lag.bytes }),
     } as const;
     this.#context.log.info(text, fields);
-    // What waits may wait for long, and nothing may change meanwhile.
+    // Files may wait for long, and nothing may change meanwhile.
     if (lag !== undefined) this.#arm();
   }
 
-  #soFar(): SoFar {
+  async #soFar(): Promise<SoFar> {
     const { ledger, attempt, now } = this.#context;
-    const { files: results, bytes } = this.#results.stored;
+    const { files: results, bytes } = await this.#results.stored();
     const newest = ledger.generations.find((generation) => generation.attempt === attempt);
     const newestAgeMs = newest === undefined ? 0 : now() - Date.parse(newest.at);
     return { checkpoints: this.#checkpoints, newestAgeMs, results, bytes, lag: this.#waits() };
@@ -141,10 +146,10 @@ export class Gauges {
   }
 }
 
-/** Files that are asked for their size each time; there may be very many. */
+/** The limit of files whose size is looked up each time; there may be very many. */
 const SIZED = 1000;
 
-/** Bytes of so many files, from the sizes of the first of them. */
+/** The bytes of `files` files, estimated from the sizes of the first ones. */
 function aboutSizeOf(root: WorkDir, paths: Iterable<RelPath>, files: number): number {
   let [bytes, asked] = [0, 0];
   for (const path of paths) {
@@ -155,7 +160,7 @@ function aboutSizeOf(root: WorkDir, paths: Iterable<RelPath>, files: number): nu
   return asked === 0 ? 0 : Math.round((bytes * files) / asked);
 }
 
-/** Bytes of the files that are there. */
+/** The bytes of the files that exist. */
 function sizeOf(root: WorkDir, paths: Iterable<RelPath>): number {
   let bytes = 0;
   for (const path of paths) bytes += factsBeneath(root, path)?.size ?? 0;
@@ -163,8 +168,7 @@ function sizeOf(root: WorkDir, paths: Iterable<RelPath>): number {
 }
 
 /**
- * `12 checkpoints safe, newest 8 s old; 340 results stored, 2.1 GiB; behind by 300 ms`; '' if there is nothing to
- * say.
+ * `12 checkpoints safe, newest 8 s old; 340 results stored, 2.1 GiB; behind by 300 ms`; '' if there is nothing to say.
  */
 export function minuteLine({ checkpoints, newestAgeMs, results, bytes, lag }: SoFar): string {
   const said: string[] = [];
@@ -189,38 +193,42 @@ function sizeInWords({ bytes }: Waits): string {
 interface Waiting {
   readonly sinceMs: number;
   readonly durableCloses: number;
-  /** While somebody writes the file again, it does not count as closed. */
+  /** While the file is open for writing again, it does not count as closed. */
   readonly blocked: boolean;
 }
+
+const BLOCKED = 12;
 
 const waitingRow: RowCodec<Waiting> = {
   bytes: 13,
   write: ({ sinceMs, durableCloses, blocked }, row, at) => {
     row.writeDoubleLE(sinceMs, at);
-    row[at + 12] = blocked ? 1 : 0;
+    row[at + BLOCKED] = blocked ? 1 : 0;
     return writeCount(durableCloses, row, at + 8);
   },
   read: (row, at) => ({
     sinceMs: row.readDoubleLE(at),
     durableCloses: row.readUInt32LE(at + 8),
-    blocked: row[at + 12] === 1,
+    blocked: row[at + BLOCKED] === 1,
   }),
 };
 
 /** How far capture is behind: the age of the oldest closed content that is not durable yet. */
 export class Lag {
   readonly #now: () => number;
+  readonly #paths: Paths;
   readonly #waiting: Readonly<Record<FileRole, PackedMap<Waiting>>>;
 
   constructor(now: () => number, paths = new Paths()) {
     this.#now = now;
+    this.#paths = paths;
     this.#waiting = {
       result: new PackedMap(waitingRow, paths),
       checkpoint: new PackedMap(waitingRow, paths),
     };
   }
 
-  /** How many files {@link paths} names. */
+  /** The number of files in {@link paths}. */
   get size(): number {
     return this.#waiting.result.size + this.#waiting.checkpoint.size;
   }
@@ -231,13 +239,13 @@ export class Lag {
     yield* this.#waiting.checkpoint.keys();
   }
 
-  /** Those that wait for nothing but the store. */
+  /** The files that wait for nothing but the store. */
   *waiting(): Generator<RelPath> {
     for (const waiting of Object.values(this.#waiting))
       for (const [path, { blocked }] of waiting) if (!blocked) yield path;
   }
 
-  /** Call it with every change of a file state. True if its content waits for the store. */
+  /** Call it with every change of a file state. True if the file's content waits for the store. */
   changed(fileState: FileState): boolean {
     const waiting = this.#waiting[fileState.role];
     if (isOver(fileState, fileState.closes)) {
@@ -246,25 +254,26 @@ export class Lag {
     }
     const before = waiting.get(fileState.path);
     const { durableCloses, blocked } = fileState;
-    // What was closed while the older content was being sent is younger.
+    // Content that was closed while the older content was being sent is younger.
     const goesOn = before !== undefined && before.durableCloses === durableCloses;
     const sinceMs = goesOn ? before.sinceMs : (fileState.lastClose?.atMs ?? this.#now());
     waiting.set(fileState.path, { sinceMs, durableCloses, blocked });
     return !blocked;
   }
 
-  /** Of the files that wait for nothing but the store; undefined if there is none. */
+  /** Covers the files that wait for nothing but the store; undefined if there is none. */
   oldest(): { readonly ms: number; readonly files: number; readonly path: RelPath } | undefined {
     let files = 0;
-    let oldest: readonly [RelPath, Waiting] | undefined;
+    let [oldestMs, oldest] = [Infinity, 0];
     for (const waiting of Object.values(this.#waiting)) {
-      for (const one of waiting) {
-        if (one[1].blocked) continue;
+      waiting.eachRow((row, at, id) => {
+        if (row[at + BLOCKED] === 1) return;
         files += 1;
-        if (oldest === undefined || one[1].sinceMs < oldest[1].sinceMs) oldest = one;
-      }
+        const sinceMs = row.readDoubleLE(at);
+        if (sinceMs < oldestMs) [oldestMs, oldest] = [sinceMs, id];
+      });
     }
-    if (oldest === undefined) return undefined;
-    return { ms: Math.max(0, this.#now() - oldest[1].sinceMs), files, path: oldest[0] };
+    if (files === 0) return undefined;
+    return { ms: Math.max(0, this.#now() - oldestMs), files, path: this.#paths.pathOf(oldest) };
   }
 }

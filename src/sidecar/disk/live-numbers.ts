@@ -1,5 +1,5 @@
-// --metrics: gathers what the stages know into the numbers that metrics/ shows. That nobody can listen, or that a file
-// cannot be written, is a warning: the task runs all the same.
+// --metrics: collects the numbers of all stages that metrics/ shows. If it cannot listen, or cannot write the file, it
+// only warns: the task runs all the same.
 import type { LiveNumbers as Numbers, Metrics } from '../../metrics/numbers.ts';
 import { reasonOf } from '../../model/errors.ts';
 import type { FileEvent } from '../../model/file/decide.ts';
@@ -9,8 +9,7 @@ import type { Needs } from '../run/context.ts';
 import type { Gauges } from './gauges.ts';
 import type { ResourceWatch } from './resources.ts';
 
-/** What it takes of the run. */
-type Uses = Needs<'settings' | 'scope' | 'attempt' | 'ledger' | 'outage' | 'log'>;
+type LiveContext = Needs<'settings' | 'scope' | 'attempt' | 'ledger' | 'outage' | 'log'>;
 
 interface Parts {
   readonly gauges: Pick<Gauges, 'waiting' | 'checkpoints'>;
@@ -20,7 +19,7 @@ interface Parts {
 const HINT = 'give each task of a machine a port of its own, or a file: --metrics <dir>/capture-<index>.prom';
 
 export class LiveNumbers {
-  readonly #context: Uses;
+  readonly #context: LiveContext;
   readonly #parts: Parts;
   readonly #pushed = {
     result: { files: 0, bytes: 0, failures: 0 },
@@ -28,10 +27,10 @@ export class LiveNumbers {
   };
   #opening: Promise<void> | undefined;
   #metrics: Metrics | undefined;
-  /** The file could not be written the last time: that was said. */
+  /** The file could not be written the last time, and a message said so. */
   #failed = false;
 
-  constructor(context: Uses, parts: Parts) {
+  constructor(context: LiveContext, parts: Parts) {
     this.#context = context;
     this.#parts = parts;
   }
@@ -45,13 +44,13 @@ export class LiveNumbers {
     pushed.bytes += event.durable.size;
   }
 
-  /** Stored by now. */
+  /** What is stored so far. */
   get stored(): { readonly files: number; readonly bytes: number } {
     const { result, checkpoint } = this.#pushed;
     return { files: result.files + checkpoint.files, bytes: result.bytes + checkpoint.bytes };
   }
 
-  /** They are shown from now on, if somebody asked for them. The task need not wait for it. */
+  /** From now on the numbers are shown, if the user asked for them. The task need not wait for it. */
   open(): void {
     this.#opening ??= this.#open();
   }

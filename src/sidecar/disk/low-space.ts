@@ -1,13 +1,13 @@
-// Says that the work directory is nearly full before the task's own writes fail. It deletes nothing: reclaims.ts does.
+// Warns that the work directory is nearly full before the task's own writes fail. It deletes nothing: reclaims.ts does.
 import type { Log } from '../../log/log.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { formatBytes } from '../../model/units.ts';
-import { type Use, usesOf } from '../../native/uses.ts';
+import { type DiskUse, diskUseOf } from '../../native/disk-use.ts';
 
-/** Warns above this share; warns again only after it was below the other one. */
+/** Warns above this share; warns again only after the use fell below the second share. */
 const FULL = 0.9;
 const ROOM_AGAIN = 0.85;
-/** Looks are at least this far apart; one always follows the last change of a burst. */
+/** Looks are at least this far apart. One always follows the last change of a burst. */
 const LOOK_EVERY_MS = 2000;
 
 const NAMES = {
@@ -22,8 +22,8 @@ const HINTS = {
   now: 'give the task a larger work directory, or let it write less at a time',
 } as const;
 
-/** How much of the work directory's space capture knows of, in bytes. */
-interface Held {
+/** How much of the work directory's space capture can account for, in bytes. */
+interface KnownBytes {
   readonly storedBytes: number;
   readonly waitingBytes: number;
 }
@@ -31,18 +31,18 @@ interface Held {
 interface RoomOptions {
   readonly dir: string;
   readonly reclaim: Settings['reclaim'];
-  readonly held: () => Held;
+  readonly held: () => KnownBytes;
   readonly log: Log;
-  readonly uses?: (dir: string) => Promise<readonly Use[]>;
+  readonly uses?: (dir: string) => Promise<readonly DiskUse[]>;
 }
 
 /**
- * Warns that the work directory is nearly full, and says how much of it is ours, before the task's own writes fail.
- * Looks only after something was closed or sent: an idle run is never woken for it.
+ * Warns that the work directory is nearly full, and says how much of it capture accounts for, before the task's own
+ * writes fail. Looks only after a file was closed or sent: an idle run is never woken for it.
  */
 export class LowSpace {
   readonly #options: RoomOptions;
-  readonly #said = new Set<Use['of']>();
+  readonly #said = new Set<DiskUse['of']>();
   #timer: NodeJS.Timeout | undefined;
   #changed = false;
 
@@ -50,7 +50,7 @@ export class LowSpace {
     this.#options = options;
   }
 
-  /** Something was closed or sent. */
+  /** A file was closed or sent. */
   changed(): void {
     this.#changed = true;
     if (this.#timer === undefined) this.#look();
@@ -66,15 +66,15 @@ export class LowSpace {
       this.#timer = undefined;
       if (this.#changed) this.#look();
     }, LOOK_EVERY_MS);
-    const { uses = usesOf, dir } = this.#options;
-    // If the directory cannot be asked, that is for the task to find out.
+    const { uses = diskUseOf, dir } = this.#options;
+    // If the directory cannot be queried, the task will find out.
     uses(dir).then(
       (all) => all.forEach((use) => this.#judge(use)),
       () => undefined,
     );
   }
 
-  #judge(use: Use): void {
+  #judge(use: DiskUse): void {
     const share = use.limit > 0 ? use.used / use.limit : 0;
     if (share < ROOM_AGAIN) this.#said.delete(use.of);
     if (share <= FULL || this.#said.has(use.of)) return;

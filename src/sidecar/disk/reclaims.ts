@@ -1,5 +1,5 @@
-// When local copies are deleted: the policy of `--reclaim`, and the watch of the free space that `auto` follows. The
-// deletion itself, with its proofs, is reclaim/reclaim.ts.
+// When local copies are deleted: the policy of `--reclaim`, and the watch of the free space that `auto` uses.
+// reclaim/reclaim.ts does the deletion itself, with its proofs.
 import pLimit from 'p-limit';
 import { isGood } from '../../model/checkpoint/restore-order.ts';
 import { reasonOf } from '../../model/errors.ts';
@@ -23,7 +23,7 @@ import { type Amount, isClosedOnce } from '../queue/local-copies.ts';
 import type { Reclaimable, Results } from '../queue/results.ts';
 import type { Context, Needs } from '../run/context.ts';
 
-/** What tells which checkpoints are stored. */
+/** The stages that know which checkpoints are stored. */
 interface CheckpointParts {
   readonly context: Needs<'ledger' | 'manifest' | 'root'>;
   readonly files: Pick<Files, 'get'>;
@@ -44,7 +44,7 @@ export class Reclaims {
     this.#isDoubtful = mayBeOverwritten(context.history);
   }
 
-  /** How short the space is, for what could go once a record names it. */
+  /** How short the space is, compared with what could go once a record names it. */
   async pressure(): Promise<Pressure> {
     const { settings, reclaimer, root } = this.#context;
     if (reclaimer === undefined || settings.reclaim !== 'auto' || this.#isReserved()) return 'none';
@@ -58,41 +58,44 @@ export class Reclaims {
       const { settings, manifest, root, reclaimer } = this.#context;
       if (reclaimer === undefined) return;
       const isFree = ({ path }: Reclaimable): boolean => !manifest.rolesOf(path).companion;
-      // While there is enough space, what may be pushed again at the end stays until then.
+      // While there is enough space, files that may be pushed again at the end stay until then.
       if (settings.reclaim === 'now' && !this.#isDoubtful)
         return this.#reclaimAll(only(this.#results.readyToReclaim(), isFree), false);
       if (this.#isReserved()) return;
       // Never a file that was reopened after a close: it may be needed again.
-      const ready = (): Iterable<Reclaimable> => only(this.#results.readyToReclaim(isClosedOnce), isFree);
-      const { files, bytes } = amountOf(ready());
-      if (files > 0 && (await pressureOn(heldPath(root), bytes, files)) === 'high')
+      const ready = (): AsyncIterable<Reclaimable> =>
+        only(this.#results.readyToReclaim(isClosedOnce), isFree);
+      const isShort = async ({ files, bytes }: Amount): Promise<boolean> =>
+        files > 0 && (await pressureOn(heldPath(root), bytes, files)) === 'high';
+      // Results that no record names yet count, too: so usually no file is looked at.
+      if ((await isShort(this.#results.copies.once)) && (await isShort(await amountOf(ready()))))
         await this.#reclaimAll(ready(), false);
     });
   }
 
-  /** After the last record: everything that is durable and that nobody needs here. */
+  /** After the last record: reclaims everything that is durable and not needed here. */
   async atEnd(checkpoints: CheckpointParts): Promise<void> {
     if (!isInPlace(this.#context)) return;
     await this.#inTurn(async () => {
       const { reclaimer } = this.#context;
       if (reclaimer === undefined || this.#isReserved()) return;
-      const ready = (): Iterable<Reclaimable> => allOf(this.#results, checkpointsToReclaim(checkpoints));
-      if (isEmpty(ready())) return;
+      const ready = (): AsyncIterable<Reclaimable> => allOf(this.#results, checkpointsToReclaim(checkpoints));
+      if (await isEmpty(ready())) return;
       await this.#context.fence.passAnew(this.#context.signal);
       await this.#reclaimAll(ready(), true);
     });
   }
 
-  /** `auto` deletes nothing if the store goes with the machine, or if other nodes see the same files. */
+  /** `auto` deletes nothing if the store disappears with the machine, or if other nodes see the same files. */
   #isReserved(): boolean {
     const { settings, root } = this.#context;
     if (settings.reclaim !== 'auto') return false;
     return settings.perishableStore || networkFileSystem(fileSystemType(heldPath(root))) !== undefined;
   }
 
-  async #reclaimAll(ready: Iterable<Reclaimable>, atEnd: boolean): Promise<void> {
+  async #reclaimAll(ready: AsyncIterable<Reclaimable>, atEnd: boolean): Promise<void> {
     await this.#context.fence.pass(this.#context.signal);
-    // More would only wait for the reclaimer, and take memory.
+    // More would only wait for the reclaimer, and use memory.
     await forEachAtOnce(ready, MOST_RECLAIMS, (one) => this.#reclaim(one, atEnd));
   }
 
@@ -129,7 +132,7 @@ export class Reclaims {
   }
 
   /**
-   * The task made the path anew while its older file was set aside, and that file is no longer what was pushed: its
+   * The task created the path again while its older file was set aside, and that file is no longer what was pushed: its
    * bytes get a name of their own before it is deleted.
    */
   async #keepRemade(one: Reclaimable, aside: RelPath): Promise<void> {
@@ -160,42 +163,43 @@ export class Reclaims {
       );
   }
 
-  /** For a baseline of an earlier attempt: the object must still be the one that the record names. */
+  /** For a baseline of an earlier attempt: its object must still be the one in the record. */
   async #stillStored(path: RelPath): Promise<boolean> {
     const file = this.#context.ledger.results.get(path);
     return file !== undefined && !(await isOverwritten(this.#context, file));
   }
 }
 
-function* only(
-  ready: Iterable<Reclaimable>,
+async function* only(
+  ready: AsyncIterable<Reclaimable>,
   isWanted: (one: Reclaimable) => boolean,
-): Generator<Reclaimable> {
-  for (const one of ready) if (isWanted(one)) yield one;
+): AsyncGenerator<Reclaimable> {
+  for await (const one of ready) if (isWanted(one)) yield one;
 }
 
-function amountOf(ready: Iterable<Reclaimable>): Amount {
+async function amountOf(ready: AsyncIterable<Reclaimable>): Promise<Amount> {
   let files = 0;
   let bytes = 0;
-  for (const { fingerprint } of ready) {
+  for await (const { fingerprint } of ready) {
     files += 1;
     bytes += fingerprint.size;
   }
   return { files, bytes };
 }
 
-function isEmpty(all: Iterable<unknown>): boolean {
-  return all[Symbol.iterator]().next().done === true;
+async function isEmpty(all: AsyncIterable<unknown>): Promise<boolean> {
+  for await (const _ of all) return false;
+  return true;
 }
 
-function* allOf(results: Results, checkpoints: readonly Reclaimable[]): Generator<Reclaimable> {
+async function* allOf(results: Results, checkpoints: readonly Reclaimable[]): AsyncGenerator<Reclaimable> {
   yield* results.readyToReclaim();
   yield* checkpoints;
 }
 
 /**
- * Checkpoints that may be deleted at the end of the run, beside stored results: those that a good generation holds
- * exactly as they are, and that nobody needs here.
+ * Checkpoints that may be deleted at the end of the run, beside stored results: those that a good generation holds in
+ * exactly their present state, and that are not needed here.
  */
 function checkpointsToReclaim({
   context,
@@ -209,7 +213,7 @@ function checkpointsToReclaim({
     const facts = factsBeneath(context.root, path);
     const object = facts === undefined ? undefined : checkpoints.objectOf(path, facts);
     if (facts === undefined || object === undefined || !named.has(object.key)) return [];
-    // If it was restored and not touched since, or is somebody's input, it stays.
+    // If it was restored and not touched since, or is an input, it stays.
     const closes = files.get(path, 'checkpoint')?.closes ?? 0;
     const roles = context.manifest.rolesOf(path);
     if (closes === 0 || roles.input) return [];
@@ -219,7 +223,7 @@ function checkpointsToReclaim({
   });
 }
 
-/** False, with a warning, if the task has moved or removed it. */
+/** False, with a warning, if the task has moved or removed the work directory. */
 function isInPlace({ root, log }: Needs<'root' | 'log'>): boolean {
   switch (whereabouts(root)) {
     case 'here':
@@ -235,7 +239,7 @@ function isInPlace({ root, log }: Needs<'root' | 'log'>): boolean {
   }
 }
 
-/** Looks are at least this far apart; one always follows the last result of a burst. */
+/** Looks are at least this far apart. One always follows the last result of a burst. */
 const LOOK_EVERY_MS = 1000;
 /** The interval while more than half is in use and something could be reclaimed. */
 const NEAR_EVERY_MS = 5000;
@@ -243,13 +247,13 @@ const NEAR_EVERY_MS = 5000;
 interface PressureWatchOptions {
   /** How short the space is, compared with what could be reclaimed. */
   readonly look: () => Promise<Pressure>;
-  /** Reclaims what can go. */
+  /** Reclaims what can be deleted. */
   readonly reclaim: () => Promise<void>;
 }
 
 /**
- * When to look at the free space for a reclaim: after results were stored, and from time to time while space may run
- * short, because the task also fills it with files that are not ours. An idle run with enough space is never woken.
+ * When to look at the free space for a reclaim: after results were stored, and at intervals while space may run short,
+ * because the task also fills it with other files. An idle run with enough space is never woken.
  */
 export class PressureWatch {
   readonly #options: PressureWatchOptions;
@@ -273,7 +277,7 @@ export class PressureWatch {
     clearTimeout(this.#timer);
   }
 
-  /** The earliest wish counts. */
+  /** The earliest request counts. */
   #lookAt(atMs: number): void {
     if (this.#closed || this.#looking || atMs >= this.#dueMs) return;
     clearTimeout(this.#timer);
@@ -285,7 +289,7 @@ export class PressureWatch {
     this.#dueMs = Infinity;
     this.#looking = true;
     this.#lookedMs = performance.now();
-    // If the directory cannot be asked, that is no reason to delete anything.
+    // If the directory cannot be queried, that is no reason to delete anything.
     const pressure = await this.#options.look().catch(() => 'none' as const);
     if (pressure === 'high') await this.#options.reclaim();
     this.#looking = false;

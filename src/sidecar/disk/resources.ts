@@ -1,5 +1,5 @@
-// What the run uses: a look every 10 s at the processes, the memory of the job, the load and the space, kept as totals,
-// peaks and a series that every record carries. The only timer of an idle run; it makes no request.
+// The resources that the run uses: every 10 s a look at the processes, the memory of the job, the load and the space,
+// kept as totals, peaks and a series in every record. The only timer of an idle run; it makes no request.
 import fs from 'node:fs';
 import os from 'node:os';
 import { errnoOf } from '../../model/errors.ts';
@@ -9,40 +9,39 @@ import { ResourceSeries, SAMPLE_EVERY_MS, type Sample } from '../../model/format
 import { heldPath } from '../../native/beneath.ts';
 import { cgroupMemory } from '../../native/cgroup.ts';
 import { fileSystemType, networkFileSystem } from '../../native/network-files.ts';
-import { cpuOf, type Memory, MemoryReader, TaskUseReader } from '../../native/usage.ts';
+import { cpuOf, type Memory, MemoryReader, TaskUseReader } from '../../native/process-use.ts';
 import type { Ledger } from '../../records/ledger.ts';
 import type { Needs } from '../run/context.ts';
 
-/** What it takes of the run. */
-type Uses = Needs<'root' | 'runToken' | 'usedBefore' | 'use' | 'now'> & {
+type ResourcesContext = Needs<'root' | 'runToken' | 'usedBefore' | 'use' | 'now'> & {
   readonly ledger: Pick<Ledger, 'used'>;
 };
 
-/** A short task is seen, too. */
+/** Early enough to see a short task, too. */
 const FIRST_MS = 1000;
-/** Looks take at most one part in so many of the time, however many processes there are. */
+/** Looks take at most 1/1000 of the time, however many processes there are. */
 const SHARE = 1000;
 
-/** Closer together, a clock tick of CPU time would look like a busy core. */
+/** If samples were closer together, a clock tick of CPU time would look like a busy core. */
 const SHORTEST_MS = 500;
 
-/** Totals at the last sample of the series: rates are of the time since then. */
+/** Totals at the last sample of the series: rates cover the time since then. */
 interface Mark {
   readonly atMs: number;
   readonly task: Resources['task'];
   readonly captureCpuS: number;
 }
 
-/** Begins with a look, so that what the launcher has used before the task is not the task's. */
+/** Begins with a look, so that what the launcher used before the task does not count as the task's. */
 export class ResourceWatch {
-  readonly #context: Uses;
+  readonly #context: ResourcesContext;
   readonly #launcher: number | undefined;
   readonly #series: ResourceSeries;
   readonly #taskReader: TaskUseReader | undefined;
   readonly #sidecarMemory = new MemoryReader();
   readonly #launcherMemory = new MemoryReader();
   readonly #launcherCpuS: number;
-  /** The space of a file system that a whole cluster shares says nothing of this run. */
+  /** False for a file system that a whole cluster shares: its space says nothing about this run. */
   readonly #hasOwnSpace: boolean;
   #task: Resources['task'];
   #capture: Resources['capture'];
@@ -55,10 +54,10 @@ export class ResourceWatch {
   onLook: (() => void) | undefined;
 
   /**
-   * Goes on after a sidecar that died. `launcher`: the pid of the process that the task descends from; undefined if
-   * nobody knows which processes are the task's.
+   * Continues the totals of a sidecar that died. `launcher`: the pid of the process that the task descends from;
+   * undefined if it is unknown which processes belong to the task.
    */
-  constructor(context: Uses, launcher: number | undefined) {
+  constructor(context: ResourcesContext, launcher: number | undefined) {
     const { usedBefore: before, ledger } = context;
     const nowMs = context.now();
     this.#context = context;
@@ -82,7 +81,7 @@ export class ResourceWatch {
     this.#arm(FIRST_MS);
   }
 
-  /** The task has ended. `usage`: of it, as the kernel has counted it; undefined if nobody has asked. */
+  /** The task has ended. `usage`: its resources as counted by the kernel; undefined if they were not queried. */
   taskEnded(usage: Usage | undefined): void {
     if (usage !== undefined) this.#task ??= { cpuS: 0, peakMemoryBytes: 0 };
     this.#look();
@@ -100,7 +99,7 @@ export class ResourceWatch {
     return { task: this.#task, capture: this.#capture, job: this.#job };
   }
 
-  /** By now, for a record or the last line. */
+  /** The resources so far, for a record or the last line. */
   get resources(): Resources {
     for (;;) {
       const fields = { ...this.totals, ...this.#series.fields };
@@ -120,7 +119,7 @@ export class ResourceWatch {
       this.#look();
       this.onLook?.();
       const { user, system } = process.cpuUsage(before);
-      // Each alone may be more than the look has taken: on a busy machine, or while other threads hash files.
+      // Each alone may exceed the time of the look: on a busy machine, or while other threads hash files.
       const tookMs = Math.min(performance.now() - startMs, (user + system) / 1000);
       this.#arm(Math.max(SAMPLE_EVERY_MS, tookMs * SHARE));
     }, ms).unref();
@@ -159,10 +158,10 @@ export class ResourceWatch {
 
   #lookAtTask(): Memory | undefined {
     const use = this.#taskReader?.read();
-    // Before there is a task nothing is its.
+    // Before the task starts, nothing counts as its.
     if (use === undefined || (this.#task === undefined && use.memory.bytes === 0)) return undefined;
     const before = this.#context.usedBefore?.task;
-    // What nobody has waited for is not counted any more when it has ended.
+    // A process that ended without being waited for is no longer counted.
     this.#task = {
       cpuS: Math.max(this.#task?.cpuS ?? 0, (before?.cpuS ?? 0) + use.cpuS),
       readBytes: Math.max(this.#task?.readBytes ?? 0, (before?.readBytes ?? 0) + use.readBytes),
@@ -183,7 +182,7 @@ export class ResourceWatch {
     return memory;
   }
 
-  /** `part`: of this process; what it shares with others is none of one task alone. */
+  /** `part`: this run's part of the process. Memory that the process shares with others belongs to no single task. */
   #memoryOfCapture(part: number): Memory {
     const launcher = this.#launcher === undefined ? [] : [this.#launcher];
     if (part === 1) return this.#sidecarMemory.read([process.pid, ...launcher]);
@@ -210,7 +209,7 @@ export class ResourceWatch {
       return (blocks - bfree) * bsize;
     } catch (error) {
       if (errnoOf(error) === undefined) throw error;
-      return undefined; // What has become of it is for others to find out.
+      return undefined; // Others find out what has become of it.
     }
   }
 

@@ -1,6 +1,5 @@
-// Follows one file that the task writes its output to, and stores what is new as segments. Holds one segment in memory at
-// most, and never more than the limit in the store: of a task that writes without end the beginning and the newest are
-// kept.
+// Follows one file that the task writes its output to, and stores new output as segments. Holds at most one segment in
+// memory, and never more than the limit in the store: of endless output the beginning and the newest part are kept.
 import fs from 'node:fs';
 import { promisify } from 'node:util';
 import { outputKey, type OutputStream } from '../../model/format/output-keys.ts';
@@ -14,45 +13,48 @@ import {
   type Store,
   StoreError,
 } from '../../store/contract/store.ts';
-import { within } from '../../upload/bandwidth.ts';
+import { atLimitedRate } from '../../upload/bandwidth.ts';
 import type { Needs } from '../run/context.ts';
 import type { OutputSource } from './sources.ts';
 
-/** What it takes of the run. */
+/** The part of the context that a follower uses. */
 export type FollowerNeeds = Needs<'scope' | 'attempt' | 'runToken' | 'store' | 'tidy' | 'sender'>;
 
 export interface FollowerOptions {
   readonly context: FollowerNeeds;
   readonly source: OutputSource;
-  /** Of what is kept in the store, uncompressed. */
+  /** The limit of what is kept in the store, uncompressed. */
   readonly limitBytes: number;
   readonly compressor: Compressor | undefined;
   readonly level: number;
-  /** What a sidecar that died has stored last of this stream. */
+  /** The last segment of this stream that a dead sidecar has stored. */
   readonly before: (signal: AbortSignal) => Promise<StoredSegment | undefined>;
 }
 
-/** A segment as it is stored. */
+/** A segment in its stored form. */
 export interface StoredSegment {
-  /** Where it begins in the stream. */
+  /** Its offset in the stream. */
   readonly first: number;
-  /** Where it begins in the file. */
+  /** Its offset in the file. */
   readonly at: number;
   readonly sizeBytes: number;
 }
 
-/** A segment grows, and is replaced, until it has so many bytes: else a day of slow output would be 1,400 objects. */
+/**
+ * A segment grows, and is replaced, until it has this many bytes: otherwise a day of slow output would be 1,400
+ * objects.
+ */
 const SEALED_BYTES = 256 * 2 ** 10;
-/** Read and sent at once. */
+/** Bytes that are read and sent at once. */
 const MOST_BYTES = 2 * 2 ** 20;
 
-/** How often another one may come between a look and our put. */
+/** How many times another segment may be stored between a look and our put. */
 const MOST_ROUNDS = 5;
 
-/** A frame of bytes that do not compress is longer than they are (ZSTD_compressBound). */
+/** A frame of incompressible bytes is longer than they are (ZSTD_compressBound). */
 const buffers = new Buffers(MOST_BYTES + 64 * 2 ** 10, 0);
 
-/** In memory of its own: a request may hold its body longer than the store says. */
+/** In memory of its own: a request may use its body longer than the store says. */
 async function packed(compressor: Compressor, bytes: Uint8Array, level: number): Promise<Uint8Array> {
   const frame = await compressor.once(bytes, level, buffers);
   const body = Buffer.from(frame);
@@ -65,14 +67,14 @@ const fstat = promisify(fs.fstat);
 
 export class Follower {
   readonly #options: FollowerOptions;
-  /** The segment that grows: where it begins in the stream and in the file, and how much of it is stored. */
+  /** The segment that grows: its offsets in the stream and in the file, and how much of it is stored. */
   #first = 0;
   #at: number;
   #storedBytes = 0;
   #isBegun = false;
-  /** What stands under the key that was put last. */
+  /** The object under the key that was put last. */
   #standing: { readonly key: string; readonly precondition: Precondition } | undefined;
-  /** Of this process, oldest first: what may be deleted for the limit. */
+  /** Segments of this process, oldest first: they may be deleted to keep the limit. */
   readonly #kept: { readonly key: string; readonly sizeBytes: number }[] = [];
 
   constructor(options: FollowerOptions) {
@@ -84,7 +86,7 @@ export class Follower {
     return this.#options.source.stream;
   }
 
-  /** Stores all that the file holds when it is called. Throws the store's errors, and what reading throws. */
+  /** Stores everything that the file holds at the time of the call. Throws the store's errors and read errors. */
   async store(signal: AbortSignal): Promise<void> {
     const { source } = this.#options;
     if (!this.#isBegun) await this.#goOn(signal);
@@ -95,13 +97,13 @@ export class Follower {
       signal.throwIfAborted();
       if (this.#storedBytes >= SEALED_BYTES) this.#seal();
       const bytes = await this.#readTo(endBytes);
-      // Cut back meanwhile: the next look sees it.
+      // The file was truncated meanwhile: the next look sees it.
       if (bytes.length <= this.#storedBytes) return;
       await this.#put(bytes, signal);
     }
   }
 
-  /** Not before it is needed: a store that gives no answer must not keep the task from starting. */
+  /** Not before it is needed: a store that does not answer must not keep the task from starting. */
   async #goOn(signal: AbortSignal): Promise<void> {
     const before = await this.#options.before(signal);
     if (before !== undefined) {
@@ -112,7 +114,7 @@ export class Follower {
     this.#isBegun = true;
   }
 
-  /** The file was emptied or replaced in place (logrotate, copytruncate): it goes on from its beginning. */
+  /** The file was emptied or replaced in place (logrotate, copytruncate): continues from its beginning. */
   #cutBack(): void {
     this.#seal();
     this.#at = 0;
@@ -124,7 +126,7 @@ export class Follower {
     this.#storedBytes = 0;
   }
 
-  /** More than is ever kept was written since the last look: the oldest of it is not even read. */
+  /** More than is ever kept was written since the last look: the oldest part is not even read. */
   #skipTo(endBytes: number): void {
     const tooManyBytes = endBytes - this.#at - this.#storedBytes - this.#options.limitBytes;
     if (tooManyBytes <= 0) return;
@@ -153,7 +155,7 @@ export class Follower {
   async #put(bytes: Uint8Array, signal: AbortSignal): Promise<void> {
     const { context, compressor, level, source } = this.#options;
     const { scope, attempt, runToken, store, sender } = context;
-    // Each time compressed, or never: a segment that grows keeps its key.
+    // Compressed each time, or never: a segment that grows keeps its key.
     const body = compressor === undefined ? bytes : await packed(compressor, bytes, level);
     const segment = {
       attempt,
@@ -162,14 +164,14 @@ export class Follower {
       compressed: compressor !== undefined,
     };
     const key = outputKey(scope, segment);
-    await within(sender.bandwidth, body, signal);
+    await atLimitedRate(sender.bandwidth, body, signal);
     const meta = { push: sender.newId(), run: runToken, size: String(bytes.length), at: String(this.#at) };
     await this.#replace(store, key, body, { meta, signal });
     this.#storedBytes = bytes.length;
     await this.#keep(key, bytes.length, signal);
   }
 
-  /** A segment grows under its key: no shorter one that is late may undo it. */
+  /** A segment grows under its key: a late, shorter one must not replace it. */
   async #replace(store: Store, key: string, body: Uint8Array, options: PutOptions): Promise<void> {
     let precondition = this.#standing?.key === key ? this.#standing.precondition : ABSENT;
     for (let round = 0; round < MOST_ROUNDS; round += 1) {
@@ -178,13 +180,13 @@ export class Follower {
         this.#standing = { key, precondition: exactly(outcome) };
         return;
       }
-      // A sidecar of this attempt that died has left it.
+      // A dead sidecar of this attempt has left it.
       precondition = exactly(await store.head(key, options.signal));
     }
     throw new StoreError('transient', `${key} was replaced by another each time that it was to be stored`);
   }
 
-  /** The first segment stays, as programs say there what they do; of the others the oldest go. */
+  /** The first segment stays, because programs describe there what they do. Among the others the oldest are deleted. */
   async #keep(key: string, sizeBytes: number, signal: AbortSignal): Promise<void> {
     const kept = this.#kept;
     if (kept.at(-1)?.key === key) kept.pop();

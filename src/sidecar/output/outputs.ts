@@ -1,5 +1,5 @@
-// The task's stdout and stderr, stored while it runs (--log-output): at intervals, when we are to be stopped, and at the
-// end. A help for whoever looks at a machine that is gone: what cannot be stored of it is a warning, never a failure.
+// The task's stdout and stderr, stored while it runs (--log-output): at intervals, when we will be stopped, and at the
+// end. They help if the machine is gone: output that cannot be stored causes a warning, never a failure.
 import fs from 'node:fs';
 import { LEAST_LEVEL } from '../../model/compression-level.ts';
 import { reasonOf } from '../../model/errors.ts';
@@ -13,11 +13,10 @@ import type { Needs } from '../run/context.ts';
 import { Follower, type FollowerNeeds, type StoredSegment } from './follower.ts';
 import { openSources, type OutputSource } from './sources.ts';
 
-/** What it takes of the run. */
-type Uses = FollowerNeeds & Needs<'settings' | 'log' | 'outage' | 'signal' | 'resumed'>;
+type OutputsContext = FollowerNeeds & Needs<'settings' | 'log' | 'outage' | 'signal' | 'resumed'>;
 
 export interface Outputs {
-  /** Stores what is new, unless that is under way. */
+  /** Stores new output, unless that is under way. */
   soon(): void;
   /** The task has ended: stores the rest. Never rejects. */
   last(signal: AbortSignal): Promise<void>;
@@ -27,16 +26,14 @@ export interface Outputs {
 const TO_FILE = 'let it go to a file: capture ... >task.log 2>&1';
 
 interface OutputsOptions {
-  /** Has the task's descriptors. */
+  /** The process that has the task's descriptors. */
   readonly launcher?: number | undefined;
   readonly outputsFrom?: OutputsFrom | undefined;
 }
 
-/**
- * Undefined if it was not asked for, or nothing of it can be read. Sends nothing yet.
- */
+/** Undefined if the user did not ask for it, or if nothing can be read. Sends nothing yet. */
 export async function openOutputs(
-  context: Uses,
+  context: OutputsContext,
   { launcher, outputsFrom }: OutputsOptions,
 ): Promise<Outputs | undefined> {
   const { settings, log } = context;
@@ -49,7 +46,7 @@ export async function openOutputs(
     });
   if (sources.length === 0) return undefined;
   const compressor = compression.kind === 'zstd' ? await compressorOfThread() : undefined;
-  // What the task writes is little: nothing to choose a level for.
+  // The task writes little: a chosen level would gain nothing.
   const level = compression.kind === 'zstd' && compression.level !== 'auto' ? compression.level : LEAST_LEVEL;
   const followers = sources.map((source) => {
     const before = (signal: AbortSignal): Promise<StoredSegment | undefined> =>
@@ -60,16 +57,16 @@ export async function openOutputs(
 }
 
 class RunningOutputs implements Outputs {
-  readonly #context: Uses;
+  readonly #context: OutputsContext;
   readonly #sources: readonly OutputSource[];
   readonly #followers: readonly Follower[];
   readonly #clock: CompanionClock;
-  /** Aborts what an interval has begun. */
+  /** Aborts a store that an interval has begun. */
   readonly #ending = new AbortController();
   readonly #warned = new Set<Follower>();
   #underWay: Promise<void> = Promise.resolve();
 
-  constructor(context: Uses, sources: readonly OutputSource[], followers: readonly Follower[]) {
+  constructor(context: OutputsContext, sources: readonly OutputSource[], followers: readonly Follower[]) {
     this.#context = context;
     this.#sources = sources;
     this.#followers = followers;
@@ -77,7 +74,7 @@ class RunningOutputs implements Outputs {
       whileLinked([context.signal, this.#ending.signal], (signal) => this.#inTurn(signal));
     this.#clock = new CompanionClock(capture, context.settings.companionIntervalMs);
     this.#clock.captured();
-    // Whatever its predecessor had not stored yet has waited long enough.
+    // Output that the predecessor had not stored has waited long enough.
     if (context.resumed !== undefined) this.soon();
   }
 
@@ -129,9 +126,9 @@ class RunningOutputs implements Outputs {
   }
 }
 
-/** Where a sidecar goes on that replaces one that died. */
+/** The last stored segment, from which a sidecar continues that replaces a dead one. */
 async function storedBefore(
-  { store, scope, attempt, resumed }: Uses,
+  { store, scope, attempt, resumed }: OutputsContext,
   stream: OutputStream,
   compressed: boolean,
   signal: AbortSignal,

@@ -1,5 +1,5 @@
-// Where the task's stdout and stderr go, as far as they can be read beside it: into regular files. What goes into a pipe
-// or to a terminal only its reader can read. The descriptors are the launcher's, which passes them on untouched.
+// The regular files that the task's stdout and stderr go to: they can be read beside the task. A pipe or a terminal can
+// be read only by its reader. The descriptors are the launcher's, which passes them on untouched.
 import fs from 'node:fs';
 import { reasonOf } from '../../model/errors.ts';
 import type { OutputsFrom } from '../../model/format/messages.ts';
@@ -7,15 +7,15 @@ import type { OutputStream } from '../../model/format/output-keys.ts';
 
 export interface OutputSource {
   readonly stream: OutputStream;
-  /** Open for reading; whoever opened the sources closes it. */
+  /** Open for reading. Whoever opened the sources closes it. */
   readonly fd: number;
-  /** What was written before is not the task's: an earlier attempt's, or the batch script's. */
+  /** Bytes before this offset are not the task's, but an earlier attempt's or the batch script's. */
   readonly fromBytes: number;
 }
 
 export interface OutputSources {
   readonly sources: readonly OutputSource[];
-  /** `stdout is a pipe`, for each that cannot be read. */
+  /** `stdout is a pipe`, for each stream that cannot be read. */
   readonly refused: readonly string[];
 }
 
@@ -24,7 +24,7 @@ const STREAMS = [
   ['stderr', 2],
 ] as const;
 
-/** Looks at the descriptors of a process of our user, the launcher. Has no effect on them. */
+/** Looks at the descriptors of a process of our user, the launcher, without changing them. */
 export function openSources(pid: number, outputsFrom: OutputsFrom): OutputSources {
   const sources: OutputSource[] = [];
   const refused: string[] = [];
@@ -38,7 +38,7 @@ export function openSources(pid: number, outputsFrom: OutputsFrom): OutputSource
       continue;
     }
     try {
-      // The link leads to the file itself, whatever its name is by now (proc_pid_fd(5)).
+      // The link leads to the file itself, whatever its present name is (proc_pid_fd(5)).
       const opened = fs.openSync(link, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
       sources.push({ stream, fd: opened, fromBytes: outputsFrom[fd - 1] ?? 0 });
     } catch (error) {

@@ -1,5 +1,5 @@
-// The present file states of a run, each a row, because a task may write hundreds of thousands of files, and each may
-// come again. It keeps counts of what is often asked about all of them, and knows which of them somebody waits for.
+// The current file states of a run, one row each: a task may write hundreds of thousands of files, and write each of
+// them again. Keeps counts of what is often asked about all files, and knows which files a flush waits for.
 import { isDone, isOver } from '../../model/file/decide.ts';
 import type { FileRole, FileState } from '../../model/file/file-state.ts';
 import { provenFromMs } from '../../model/file/suspect.ts';
@@ -11,11 +11,11 @@ import { newDeferred } from '../../model/waiting.ts';
 /** Stands for one file in one role. A number, because there may be very many. */
 export type FileKey = number;
 
-/** Files that were closed last, of each role, are known by name: any of these may have been opened again since. */
+/** By role, the files that were closed last are kept by name: any of them may have been opened again since. */
 const MOST_RECENT = 200;
 /**
- * This many of the names that are gone are still looked at, those that went last: a program may remove a file before
- * it writes it anew, and no cut may be taken without it then.
+ * The names that disappeared last are still looked at, up to this many: a program may remove a file before it writes
+ * it again, and no cut may be taken without that file then.
  */
 const MOST_GONE = 200;
 const ROLES: readonly FileRole[] = ['result', 'checkpoint'];
@@ -27,10 +27,10 @@ export class FileStates {
   readonly #open = new Set<FileKey>();
   readonly #unproven = new Set<FileKey>();
   readonly #recent: Readonly<Record<FileRole, Set<RelPath>>> = { result: new Set(), checkpoint: new Set() };
-  /** Checkpoints that may be there. */
+  /** Checkpoint files that may exist. */
   readonly existing: ExistingPaths;
 
-  /** `paths`: shared with everything else that is known by path. */
+  /** `paths`: shared with all other tables that are keyed by path. */
   constructor(paths = new Paths()) {
     this.#paths = paths;
     this.existing = new ExistingPaths(paths);
@@ -40,9 +40,14 @@ export class FileStates {
     };
   }
 
-  /** How many a drain still has to wait for. */
+  /** The number of files that a drain still waits for. */
   get open(): number {
     return this.#open.size;
+  }
+
+  /** The number of file states. */
+  get count(): number {
+    return this.#rows.result.size + this.#rows.checkpoint.size;
   }
 
   keyOf({ path, role }: Pick<FileState, 'path' | 'role'>): FileKey {
@@ -70,12 +75,12 @@ export class FileStates {
     if (fileState.closes !== before.closes || fileState.inherited !== before.inherited) this.#came(fileState);
   }
 
-  /** Those that were closed or inherited last, the newest last: 200, because a task may close 200,000. */
+  /** The files that were closed or inherited last, newest last: at most 200, because a task may close 200,000. */
   recent(role: FileRole): Iterable<RelPath> {
     return this.#recent[role];
   }
 
-  /** One after the other; they may change meanwhile. */
+  /** Lazily, one by one: file states may change meanwhile. */
   of(role: FileRole): Iterable<FileState> {
     return this.#rows[role].values();
   }
@@ -111,7 +116,7 @@ export class FileStates {
     }
   }
 
-  /** Files whose last close a death may have made, however long ago it was. */
+  /** Files whose last close the kernel may have made for a dying process, however long ago it was. */
   *unproven(): Generator<FileState> {
     for (const key of this.#unproven) {
       const fileState = this.at(key);
@@ -119,7 +124,7 @@ export class FileStates {
     }
   }
 
-  /** By key the closes of the files whose content is not durable yet. */
+  /** By key, the number of closes of each file whose content is not durable yet. */
   behind(): ReadonlyMap<FileKey, number> {
     const behind = new Map<FileKey, number>();
     for (const fileState of this.all())
@@ -127,7 +132,7 @@ export class FileStates {
     return behind;
   }
 
-  /** It was closed, or was there before the task. */
+  /** The file was closed, or existed before the task. */
   #came({ path, role }: FileState): void {
     const recent = this.#recent[role];
     recent.delete(path);
@@ -137,38 +142,38 @@ export class FileStates {
   }
 }
 
-/** True if a drain has to wait for it. */
+/** True if a drain has to wait for the file. */
 export function isOpen(fileState: FileState): boolean {
   return !isDone(fileState) && !fileState.blocked;
 }
 
 /**
- * Which of the checkpoint files that ever came may still be in the work directory. A task may write 100,000 names, each
- * a new one, and remove the older ones: a cut looks only at what is there.
+ * Which of the checkpoint files that ever existed may still be in the work directory. A task may write 100,000 names,
+ * each a new one, and remove the older ones: a cut looks only at those that exist.
  */
 export class ExistingPaths {
   readonly #paths: Paths;
   readonly #there = new Set<number>();
-  /** The one that went last stands last. */
+  /** In the order in which they went, the latest last. */
   readonly #gone = new Set<number>();
 
   constructor(paths: Paths) {
     this.#paths = paths;
   }
 
-  /** It was closed, or was there before the task. */
+  /** The file was closed, or existed before the task. */
   came(path: RelPath): void {
     const id = this.#paths.idOf(path);
     this.#gone.delete(id);
     this.#there.add(id);
   }
 
-  /** In the order in which they first came. */
+  /** In the order in which the files first appeared. */
   paths(): readonly RelPath[] {
     return [...this.#there, ...this.#gone].toSorted((a, b) => a - b).map((id) => this.#paths.pathOf(id));
   }
 
-  /** Somebody has looked for it, and found it or not. */
+  /** Somebody has looked for the file, and found it or not. */
   looked(path: RelPath, isThere: boolean): void {
     if (isThere) return this.came(path);
     const id = this.#paths.idOf(path);
@@ -179,25 +184,25 @@ export class ExistingPaths {
   }
 }
 
-/** The content of one moment. One flush waits for it, or several that came at the same moment. */
+/** The content of one moment. One flush waits for it, or several that asked at the same moment. */
 export interface Need {
-  /** Resolves to true once nothing of it is waited for any more, durable or not; to false when `signal` aborts. */
+  /** Resolves to true once none of the files is waited for, durable or not; to false when `signal` aborts. */
   met(signal: AbortSignal): Promise<boolean>;
-  /** Of the files that it began with, those whose content is not durable, as they are now. */
+  /** The files whose needed content is not durable, in their current state. */
   unmet(): readonly FileState[];
-  /** Ends it: no file is hurried for it any more. */
+  /** Ends the wait: no file is hurried for it any more. */
   close(): void;
 }
 
 interface Wait {
-  /** By key the number of closes whose content is needed. */
+  /** By key, the number of closes whose content is needed. */
   readonly open: Map<FileKey, number>;
   readonly done: () => void;
 }
 
 /**
  * What flushes wait for: the content that declared files had at one moment. Says which files are pushed without pacing,
- * and resolves each wait as soon as its last file is over. A task that goes on writing cannot prolong the wait.
+ * and resolves each wait once its last file is settled. A task that keeps writing cannot prolong the wait.
  */
 export class OpenNeeds {
   readonly #fileStates: FileStates;
@@ -207,13 +212,13 @@ export class OpenNeeds {
     this.#fileStates = fileStates;
   }
 
-  /** True while somebody waits for this file. */
+  /** True while a flush waits for this file. */
   has(key: FileKey): boolean {
     for (const { open } of this.#waits) if (open.has(key)) return true;
     return false;
   }
 
-  /** Call it with every change of a file state. */
+  /** Call it after each change of a file state. */
   changed(key: FileKey, fileState: FileState): void {
     for (const wait of this.#waits) {
       const closes = wait.open.get(key);
@@ -223,7 +228,7 @@ export class OpenNeeds {
     }
   }
 
-  /** `wanted`: number of closes by key. */
+  /** `wanted`: by key, the number of closes. */
   need(wanted: ReadonlyMap<FileKey, number>): Need {
     const open = new Map<FileKey, number>();
     for (const [key, closes] of wanted) {

@@ -1,6 +1,6 @@
-// The declared files of this run: passes what happened to decide(), and carries out what it says. Pushes are bounded,
-// one in flight for each file and role, with one timer for all that waits. With a deadline the most urgent files go
-// first, and what does not fit is not begun.
+// The declared files of this run: passes events to decide() and carries out its decisions. Pushes are bounded, with at
+// most one in flight for each file and role, and one timer serves all files that wait. With a deadline the most urgent
+// files go first, and a push that does not fit is not begun.
 import { reasonOf } from '../../model/errors.ts';
 import { byUrgency, type Sending } from '../../model/file/deadline.ts';
 import { decide, type FileEvent, isDone, nextStep } from '../../model/file/decide.ts';
@@ -13,21 +13,25 @@ import {
   type Fingerprint,
   newFileState,
 } from '../../model/file/file-state.ts';
+import type { LeftFile } from '../../model/format/records.ts';
 import type { Paths } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
 import { Changes } from '../../model/waiting.ts';
 import { SMALL_BYTES } from '../../read/small-file.ts';
-import { Places, type PushKind, type Seat } from '../run/places.ts';
+import { Places, type PushKind, type PushQuota } from '../run/places.ts';
 import { type ExistingPaths, type FileKey, FileStates, isOpen, type Need, OpenNeeds } from './file-states.ts';
 import { Alarm, NO_TIME, Priority, type PushHandle, Ready } from './turns.ts';
 
-/** Carries out one push of a file and says how it ended. Never throws because of a state of the file. */
+/** Each name takes about 600 bytes until the run ends, even if its file is removed. */
+const MOST_NAMES = 1_000_000;
+
+/** Carries out one push of a file and says how it ended. Never throws because of the file's state. */
 export type Pusher = (fileState: FileState, how: PushHandle) => Promise<FileEvent>;
 
 export interface FilesOptions {
-  /** Shared with what else is known by path. */
+  /** Shared with all other tables that are keyed by path. */
   readonly paths?: Paths;
-  /** Shared with other tasks; its own, if they are left out. */
+  /** Shared with other tasks; if left out, the run gets its own. */
   readonly places?: Places | undefined;
   readonly push: Pusher;
   readonly rolesOf: (path: RelPath) => readonly FileRole[];
@@ -35,24 +39,28 @@ export interface FilesOptions {
   readonly sizeOf: (path: RelPath) => number;
   /** How many closes a push of this checkpoint covers if it begins now; undefined: all. */
   readonly covers?: (path: RelPath) => number | undefined;
-  /** Tells at once each close of the file that the kernel knows. */
+  /** Reports, before it returns, every close of the file that the kernel knows. */
   readonly catchUp: (path: RelPath) => void;
   /** True while the local file is in this state. */
   readonly isStill: (path: RelPath, state: Fingerprint) => boolean;
-  /** The close that made content of this state. `lastClose`: the newest that we heard of. */
+  /** The close that made content of this state. `lastClose`: the newest close that was reported. */
   readonly closeOf: (lastClose: Close | undefined, state: Fingerprint) => Close | undefined;
-  /** True if the file was changed, or renamed, into this state after the close. */
+  /** True if the file came into this state after the close, by a change or a rename. */
   readonly isAfter: (close: Close, state: Fingerprint) => boolean;
   readonly now: () => number;
-  /** Its abort gives up every push. */
+  /** When it aborts, every push is given up. */
   readonly signal: AbortSignal;
+  /** The limit of files that are known by name; 1,000,000 if left out. */
+  readonly mostNames?: number;
+  /** Called for the first file beyond the limit. */
+  readonly onTooMany?: (file: LeftFile) => void;
 }
 
-/** What is known of a close beside its path and time. */
+/** Facts about a close beside its path and time. */
 export interface KnownOfClose {
-  /** For what a scan saw: a state that is known already is no close. */
+  /** Set for a state that a scan saw: a state that is known already is no close. */
   readonly fingerprint?: Fingerprint | undefined;
-  /** `unknown` if it is left out. */
+  /** `unknown` if left out. */
   readonly evidence?: Evidence;
 }
 
@@ -60,7 +68,7 @@ export interface KnownOfClose {
 export interface FileChange {
   readonly fileState: FileState;
   readonly before: FileState;
-  /** What has changed it; undefined for what was there before the task started. */
+  /** The event that changed it; undefined for files that existed before the task started. */
   readonly event: FileEvent | undefined;
 }
 
@@ -71,23 +79,24 @@ export class Files {
   readonly #fileStates: FileStates;
   /** Keys of file states that may have something to do. */
   readonly #ready = new Ready<Sending>();
-  /** Large files that wait for others of their kind, and let small ones pass. */
+  /** Large files that wait for others of their kind, while small ones may pass. */
   readonly #held: Readonly<Record<FileRole, Set<FileKey>>> = { checkpoint: new Set(), result: new Set() };
-  /** The set that is on its way: of the checkpoints only its files are begun. */
+  /** The members of the set that is being sent: no other checkpoint is begun meanwhile. */
   #first: ReadonlySet<RelPath> | undefined;
-  /** Checkpoints that wait for it. */
+  /** Checkpoints that wait until that set is sent. */
   readonly #postponed = new Set<FileKey>();
-  /** Their pushes under way are given up, as no set needs them. */
+  /** Checkpoints whose pushes in flight are given up, as no set needs them. */
   readonly #dropped = new Set<FileKey>();
-  readonly #seat: Seat;
+  readonly #quota: PushQuota;
   readonly #waiting: Alarm;
   readonly #needs: OpenNeeds;
   readonly #priority: Priority;
   #running = 0;
   #closes = 0;
+  readonly #tooMany = new Map<FileRole, LeftFile>();
   #urgent = false;
   #stopped = false;
-  /** What is ready does not fit into the time that is left, and nothing is under way. */
+  /** True if no ready file fits into the time that is left, and no push is in flight. */
   #noTime = false;
   readonly #changes = new Changes();
   #listener: (change: FileChange) => void = () => undefined;
@@ -95,7 +104,7 @@ export class Files {
   constructor(options: FilesOptions) {
     this.#options = options;
     this.#fileStates = new FileStates(options.paths);
-    this.#seat = (options.places ?? new Places()).open(() => this.#pump());
+    this.#quota = (options.places ?? new Places()).open(() => this.#pump());
     this.#needs = new OpenNeeds(this.#fileStates);
     this.#priority = new Priority(options.sizeOf, options.now, options.signal);
     this.#waiting = new Alarm(options.now, (due) => {
@@ -104,7 +113,7 @@ export class Files {
     });
   }
 
-  /** Calls `listener` for each change from now on, before anything follows from it. */
+  /** From now on calls `listener` for each change, before anything acts on the change. */
   listen(listener: (change: FileChange) => void): void {
     this.#listener = listener;
   }
@@ -112,7 +121,7 @@ export class Files {
   /** From now on the most urgent files go first. If `atMs` (ms since the epoch) is set, nothing is sent after it. */
   deadline(atMs: number | undefined): void {
     this.#priority.deadlineMs = atMs;
-    this.#seat.hurry(atMs !== undefined);
+    this.#quota.hurry(atMs !== undefined);
     for (const held of Object.values(this.#held)) {
       for (const key of held) this.#ready.add(key);
       held.clear();
@@ -123,20 +132,21 @@ export class Files {
     this.#pump();
   }
 
-  /** What was measured of the link tells nothing any more. */
+  /** The measured rate of the link no longer applies. */
   forgetRate(): void {
     this.#priority.forgetRate();
   }
 
-  /** How many ms it takes, as measured, to send what the task still holds open and one more checkpoint. */
+  /** How many ms sending takes, as measured, for all files that the task still has open and one more checkpoint. */
   get drainMs(): number | undefined {
     const last = [...this.existing.paths(), ...this.#fileStates.blockedResults()];
     return this.#priority.takesMs(last.reduce((bytes, path) => bytes + this.#options.sizeOf(path), 0));
   }
 
-  /** A declared file that was there before the task started. */
+  /** A declared file that existed before the task started. */
   inherit(path: RelPath, fingerprint: Fingerprint): void {
     for (const role of this.#options.rolesOf(path)) {
+      if (!this.#isTaken(path, role)) continue;
       const fileState = this.#stateOf(path, role);
       this.#set({ fileState: { ...fileState, inherited: fingerprint }, before: fileState, event: undefined });
     }
@@ -144,10 +154,16 @@ export class Files {
 
   closed(path: RelPath, how: ClosedHow, atMs: number, known: KnownOfClose = {}): void {
     for (const role of this.#options.rolesOf(path)) {
+      if (!this.#isTaken(path, role)) continue;
       const seq = this.#closes + 1;
       this.#apply(this.#stateOf(path, role), { kind: 'closed', how, atMs, seq, ...known });
     }
     this.#pump();
+  }
+
+  /** By role, the first file beyond the limit: neither it nor any later one is stored. */
+  get tooMany(): ReadonlyMap<FileRole, LeftFile> {
+    return this.#tooMany;
   }
 
   /** The task ended with 0: inherited files count as its own, unless they are others'. */
@@ -161,7 +177,7 @@ export class Files {
 
   /**
    * Somebody needs this state of the file now: it is pushed without pacing, even if it counts as known. False if it can
-   * never be pushed as it is; what the store has refused waits for its next try.
+   * never be pushed as it is. A file that the store has refused waits for its next try.
    */
   want(path: RelPath, role: FileRole): boolean {
     const fileState = this.#stateOf(path, role);
@@ -171,7 +187,7 @@ export class Files {
     return true;
   }
 
-  /** The set of these files is on its way, and no other checkpoint is begun meanwhile; undefined: none is. */
+  /** The set of these files is being sent, and no other checkpoint is begun meanwhile; undefined: no set is. */
   setFirst(members: ReadonlySet<RelPath> | undefined): void {
     this.#first = members;
     for (const key of this.#postponed) this.#ready.add(key);
@@ -179,7 +195,7 @@ export class Files {
     this.#pump();
   }
 
-  /** No set needs these checkpoints as they wait or are sent now: what is closed from now on counts anew. */
+  /** No set needs these checkpoints as they wait or are sent now. Later closes count again. */
   drop(isDropped: (path: RelPath) => boolean): void {
     for (const fileState of this.#fileStates.outstanding('checkpoint')) {
       if (fileState.blocked || !isDropped(fileState.path)) continue;
@@ -198,23 +214,23 @@ export class Files {
     this.retryNow();
   }
 
-  /** Tries at once what the store has refused. */
+  /** Retries at once the files that the store has refused. */
   retryNow(): void {
     for (const fileState of this.#fileStates.refused()) this.#apply(fileState, { kind: 'retry-now' });
     this.#wakeAll();
   }
 
-  /** Files that are not durable yet and wait for nothing but that. */
+  /** The number of files that are not durable yet and wait for nothing else. */
   get waiting(): number {
     return this.#fileStates.open;
   }
 
-  /** Closes of declared files up to now. If the number has not changed, no close came in between. */
+  /** The number of closes of declared files so far. If it has not changed, there was no close in between. */
   get closes(): number {
     return this.#closes;
   }
 
-  /** Pushes all that was closed by now without pacing, and tries again what failed. */
+  /** Pushes everything that was closed so far without pacing, and retries what failed. */
   needAll(): Need {
     const wanted = this.#fileStates.behind();
     const need = this.#needs.need(wanted);
@@ -226,22 +242,22 @@ export class Files {
     return need;
   }
 
-  /** The task says that what it has closed by now is whole: believed of each such file that `isAtRest`. */
+  /** The task says that the files it has closed so far are whole. This is believed of each file that `isAtRest`. */
   vouch(isAtRest: (fileState: FileState) => boolean): void {
     for (const fileState of this.#fileStates.unproven())
       if (isAtRest(fileState)) this.#apply(fileState, { kind: 'vouched' });
   }
 
-  /** No push starts any more; those under way are given up. */
+  /** Begins no further push, and gives up those in flight. */
   stop(): void {
     this.#stopped = true;
-    this.#seat.close();
+    this.#quota.close();
     this.#waiting.close();
     this.#priority.giveUpAll(new Error(NO_TIME));
     this.#changes.notify();
   }
 
-  /** After {@link stop}: resolves when the last of those that were given up has ended, or when `signal` aborts. */
+  /** After {@link stop}: resolves when the last push that was given up has ended, or when `signal` aborts. */
   async idle(signal: AbortSignal): Promise<void> {
     while (!signal.aborted && this.#running > 0) await this.#changes.next(signal);
   }
@@ -250,38 +266,38 @@ export class Files {
     return this.#fileStates.get(path, role);
   }
 
-  /** One after the other, because there may be very many. */
+  /** Lazily, one by one, because there may be very many. */
   fileStates(role: FileRole): Iterable<FileState> {
     return this.#fileStates.of(role);
   }
 
-  /** Those of them that wait to be stored, or for their writer. */
+  /** The files of this role that wait to be stored, or for their writer. */
   outstanding(role: FileRole): Iterable<FileState> {
     return this.#fileStates.outstanding(role);
   }
 
-  /** Those that were closed or inherited last, the newest last. */
+  /** The files that were closed or inherited last, newest last. */
   recent(role: FileRole): Iterable<RelPath> {
     return this.#fileStates.recent(role);
   }
 
-  /** Checkpoints that may be there: if very many came, most may be gone. */
+  /** Checkpoint files that may exist: of very many, most may be gone. */
   get existing(): ExistingPaths {
     return this.#fileStates.existing;
   }
 
-  /** Files whose last close a death may have made, however long ago it was. */
+  /** Files whose last close the kernel may have made for a dying process, however long ago it was. */
   unproven(): Iterable<FileState> {
     return this.#fileStates.unproven();
   }
 
-  /** The paths of all. */
+  /** The paths of all files of this role. */
   paths(role: FileRole): Iterable<RelPath> {
     return this.#fileStates.paths(role);
   }
 
   /**
-   * Resolves when nothing is pending, except what waits for a writer or does not fit into the time that is left; or
+   * Resolves when nothing is pending, except files that wait for a writer or do not fit into the time that is left; or
    * when `signal` aborts. With a `role` it waits only for files of that role.
    */
   async drained(signal: AbortSignal, role?: FileRole): Promise<void> {
@@ -293,6 +309,17 @@ export class Files {
     if (role === undefined) return false;
     for (const fileState of this.fileStates(role)) if (fileState.pushing || isOpen(fileState)) return false;
     return true;
+  }
+
+  #isTaken(path: RelPath, role: FileRole): boolean {
+    const { mostNames = MOST_NAMES, onTooMany } = this.#options;
+    if (this.#fileStates.count < mostNames || this.get(path, role) !== undefined) return true;
+    if (!this.#tooMany.has(role)) {
+      const file = { path, why: `no more than ${mostNames.toLocaleString('en')} files of a run are stored` };
+      this.#tooMany.set(role, file);
+      onTooMany?.(file);
+    }
+    return false;
   }
 
   #stateOf(path: RelPath, role: FileRole): FileState {
@@ -324,7 +351,7 @@ export class Files {
   }
 
   #pump(): void {
-    // Of a run that is given up each push would fail at once, again and again.
+    // If the run is given up, each push would fail at once, again and again.
     if (this.#stopped || this.#options.signal.aborted) return;
     const nowMs = this.#options.now();
     this.#noTime = false;
@@ -336,7 +363,7 @@ export class Files {
         this.#postponed.add(key);
         continue;
       }
-      if (!isUrgent && this.#seat.waits(fileState?.role ?? 'result')) break;
+      if (!isUrgent && this.#quota.waits(fileState?.role ?? 'result')) break;
       const urgent = this.#urgent || this.#needs.has(key);
       const step = fileState === undefined ? undefined : nextStep(fileState, { nowMs, urgent });
       if (fileState === undefined || step?.kind !== 'push') {
@@ -346,8 +373,8 @@ export class Files {
       }
       const sizeBytes = this.#options.sizeOf(fileState.path);
       const kind = { role: fileState.role, isLarge: sizeBytes > SMALL_BYTES };
-      if (!isUrgent && !this.#seat.hasRoom(kind)) {
-        // Small ones may pass; with a deadline nothing smaller follows.
+      if (!isUrgent && !this.#quota.hasRoom(kind)) {
+        // Smaller ones may pass; with a deadline no smaller one follows.
         if (!kind.isLarge || this.#priority.deadlineMs !== undefined) break;
         this.#ready.delete(key);
         this.#held[kind.role].add(key);
@@ -355,7 +382,7 @@ export class Files {
       }
       if (!this.#priority.isBegun(fileState.role, sizeBytes)) {
         this.#noTime = this.#running === 0 && this.#waiting.size === 0;
-        // Nothing else may change any more.
+        // Nothing else can change any more.
         if (this.#noTime) this.#changes.notify();
         break;
       }
@@ -364,11 +391,11 @@ export class Files {
     }
   }
 
-  /** Large ones that were held came before all that is ready. */
+  /** Large files that were held back became ready before all the others. */
   *#inTurn(): Generator<FileKey> {
     for (const role of ['checkpoint', 'result'] as const) {
       for (const key of this.#held[role]) {
-        if (!this.#seat.hasRoom({ role, isLarge: true })) break;
+        if (!this.#quota.hasRoom({ role, isLarge: true })) break;
         yield key;
       }
     }
@@ -386,7 +413,7 @@ export class Files {
 
   #start(fileState: FileState, spoolFirst: boolean, { sizeBytes, ...kind }: Sized): void {
     this.#running += 1;
-    this.#seat.take(kind);
+    this.#quota.take(kind);
     const { push, now, covers } = this.#options;
     const covered = fileState.role === 'checkpoint' ? covers?.(fileState.path) : undefined;
     this.#apply(fileState, { kind: 'push-started', covers: covered });
@@ -400,15 +427,15 @@ export class Files {
         this.#priority.ended(key, event.kind === 'stored');
         const isDropped = this.#dropped.delete(key) && event.kind === 'failed';
         this.#apply(this.#stateOf(fileState.path, fileState.role), isDropped ? { kind: 'dropped' } : event);
-        this.#seat.leave(kind);
+        this.#quota.leave(kind);
         this.#pump();
       });
   }
 
   /**
-   * The file may have been written anew by a process that was killed, between the close that is pushed and the reading:
-   * that close may still wait in the kernel's queue. What was read before it is of the older close: it is not what
-   * stands there now, nor was it made after we had heard of the close that is pushed.
+   * A process that was killed may have written the file again between the close that is pushed and our reading; the
+   * close that the kernel made for it may still be queued. What we read before that close belongs to the older one: it
+   * differs from the file's present content, and it was not made after the pushed close was reported.
    */
   #closeOf(pushed: FileState, read: Fingerprint): Close | undefined {
     const { path, role, lastClose } = pushed;

@@ -1,5 +1,5 @@
-// Which results are both here and durable, so that their local copies could be deleted. One is known for each file of a
-// task that may write hundreds of thousands.
+// Results that are durable and still in the work directory, so that their local copies could be deleted. There is one
+// entry for each result of a task that may write hundreds of thousands of them.
 import type { Fingerprint } from '../../model/file/file-state.ts';
 import {
   FINGERPRINT_BYTES,
@@ -10,13 +10,13 @@ import {
 import { PackedMap, type Paths, type RowCodec } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
 
-/** A result that is both here and durable. */
+/** A result that is durable and still in the work directory. */
 export interface LocalCopy {
   /** As it was pushed. */
   readonly fingerprint: Fingerprint;
-  /** Closes since the task started, as counted when it was read. */
+  /** Closes since the task started, counted when the file was read. */
   readonly closes: number;
-  /** True if this attempt pushed it; else the bytes were durable before (an unchanged baseline). */
+  /** True if this attempt pushed it; false if the bytes were durable before (an unchanged baseline). */
   readonly isOurs: boolean;
 }
 
@@ -41,14 +41,14 @@ const copyRow: RowCodec<LocalCopy> = {
   }),
 };
 
-/** True if it was not reopened after a close: it will hardly be needed again. */
+/** True if the file was not reopened after its first close: it will hardly be needed again. */
 export function isClosedOnce({ closes }: LocalCopy): boolean {
   return closes <= 1;
 }
 
 /**
- * Results whose bytes are durable and that are still in the work directory, so that they could be reclaimed. Knows
- * their number and size at any time without looking at each.
+ * Results whose bytes are durable and that are still in the work directory, so that they can be reclaimed. Keeps their
+ * number and size, so that no query looks at each of them.
  */
 export class LocalCopies {
   readonly #copies: PackedMap<LocalCopy>;
@@ -63,7 +63,7 @@ export class LocalCopies {
     return this.#bytes;
   }
 
-  /** Those that were closed once. */
+  /** The copies whose file was closed once. */
   get once(): Amount {
     return this.#once;
   }

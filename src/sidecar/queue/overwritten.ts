@@ -1,13 +1,11 @@
-// Is the object under a result's key still what its record says? It need not be: an attempt may die between a push
-// and its record, or stall and wake up after a later attempt has pushed the same key; and somebody may have deleted
-// or cut the object. Looks at push ids and sizes, and never says that all is stored if it could not look.
+// Is the object under a result's key still the one in its record? It may not be: an attempt may die between a push and
+// its record, or stall and wake up after a later attempt has pushed the same key; or somebody may have deleted or
+// truncated the object. Compares push ids and sizes, and never says that all is stored if it could not look.
 import type { History } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { type KeyScope, parsePartial, partialPrefix, resultKey } from '../../model/format/keys.ts';
 import { isLast, type LeftFile, type StoredFile } from '../../model/format/records.ts';
 import { newMd5 } from '../../model/md5.ts';
-import { markRow } from '../../model/packed/fields.ts';
-import { PackedMap } from '../../model/packed/packed-map.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { forEachAtOnce, whileLinked } from '../../model/waiting.ts';
 import { decompressStream } from '../../restore/decompress.ts';
@@ -16,34 +14,33 @@ import { type ObjectHead, type ObjectMeta, type Store, StoreError } from '../../
 import type { Needs } from '../run/context.ts';
 import type { Files } from './files.ts';
 
-/** What it takes of the run. */
-type Uses = Needs<
+type ResultContext = Needs<
   'manifest' | 'scope' | 'store' | 'log' | 'attempt' | 'history' | 'ledger' | 'baselines' | 'paths' | 'signal'
 >;
 
 /** A look costs a round trip and no bytes. */
 const LOOKS_AT_ONCE = 16;
 
-/** True if an earlier attempt never said how it ended: it may be dead, or only stalled. */
+/** True if an earlier attempt never recorded how it ended: it may be dead, or only stalled. */
 export function mayBeOverwritten({ attempts }: History): boolean {
   return attempts.some(({ kind }) => !isLast(kind));
 }
 
-/** True if the object of a result is no longer the one that was pushed, or not all of it. */
-export async function isOverwritten({ store, signal }: Uses, file: StoredFile): Promise<boolean> {
+/** True if the object of a result is not the one that was pushed, or was truncated. */
+export async function isOverwritten({ store, signal }: ResultContext, file: StoredFile): Promise<boolean> {
   return !isObjectOf(file, await store.head(file.key, signal));
 }
 
-/** True if this object was made by the put that the record names. S3 changes metadata only together with the object. */
+/** True if the put in the record made this object. S3 changes metadata only together with the object. */
 function isObjectOf({ push, storedSize }: StoredFile, head: ObjectHead | undefined): boolean {
   if (head?.meta['push'] !== push) return false;
   return storedSize === undefined || head.sizeBytes === storedSize;
 }
 
-/** What a push has written beside the bytes; without the md5 if it was not known before they were sent. */
+/** What a push has stored beside the bytes; without the md5 if it was not known before they were sent. */
 export type WholeObject = Omit<StoredFile, 'md5'> & Partial<Pick<StoredFile, 'md5'>>;
 
-/** The whole object that stands under the key of `file`; `file` itself if it is the one of the record. */
+/** The whole object under the key of `file`; `file` itself if it is the object in the record. */
 export async function storedNow(
   store: Store,
   file: StoredFile,
@@ -52,7 +49,7 @@ export async function storedNow(
   const head = await store.head(file.key, signal);
   if (head === undefined) return undefined;
   if (isObjectOf(file, head)) return file;
-  // It was cut short, and still carries the metadata of the whole.
+  // The object was truncated, and still carries the metadata of the whole one.
   if (head.meta['push'] === file.push) return undefined;
   return { ...file, md5: undefined, storedSize: head.sizeBytes, ...factsOfMeta(head.meta) };
 }
@@ -65,8 +62,8 @@ export interface UnrecordedSearch {
 }
 
 /**
- * What stands under a result's own name, if an attempt of this index has put it there that did not live to record it, or a
- * record. `wants`: what is looked for.
+ * The object under a result's own name, if an attempt of this index put it there and died before it could record it.
+ * `wants`: the object that is looked for.
  */
 export async function unrecordedResult(
   { store, scope, history, signal }: UnrecordedSearch,
@@ -87,7 +84,7 @@ export async function unrecordedResult(
   return undefined;
 }
 
-/** What an object that no record names says of itself; undefined if it was not put here by a run. */
+/** What an object that no record names says about itself; undefined if no run put it here. */
 function wholeOf(
   { meta, sizeBytes }: ObjectHead,
   place: Pick<StoredFile, 'path' | 'key' | 'attempt' | 'compressed'>,
@@ -99,8 +96,8 @@ function wholeOf(
 }
 
 /**
- * The same with its md5. A large object does not carry it, as its metadata were sent first: then all of it is read.
- * Undefined if it is not whole.
+ * The same object with its md5. A large object does not carry it, because its metadata were sent first: then the whole
+ * object is read. Undefined if it is not whole.
  */
 export async function withMd5(
   store: Store,
@@ -115,6 +112,7 @@ export async function withMd5(
     for await (const piece of there.compressed ? decompressStream(body) : body) {
       md5.update(piece);
       bytes += piece.length;
+      if (bytes > there.size) return undefined;
     }
   } catch (error) {
     if (error instanceof StoreError || signal.aborted) throw error;
@@ -124,8 +122,8 @@ export async function withMd5(
 }
 
 /**
- * The partial key to which the attempt that stored the result has moved its object, because a death may have cut it: that
- * attempt was killed before a record said so. Undefined if it stands under none.
+ * The partial key to which the attempt that stored the result has moved its object, because a dying process may have
+ * cut it short: that attempt was killed before a record said so. Undefined if there is no such object.
  */
 export async function movedTo(
   store: Store,
@@ -142,7 +140,7 @@ export async function movedTo(
   return undefined;
 }
 
-/** What a push has written into the metadata. */
+/** The facts that a push has written into the metadata. */
 export function factsOfMeta(meta: ObjectMeta): Partial<StoredFile> {
   const { push, md5, size = '', mtime: mtimeNs = '', mode = '' } = meta;
   return {
@@ -157,19 +155,19 @@ export function factsOfMeta(meta: ObjectMeta): Partial<StoredFile> {
 
 export interface LookOptions {
   readonly files: Files;
-  /** Paths of results whose object this attempt has pushed or looked at. */
+  /** True for results whose object this attempt has pushed or looked at. */
   readonly isConfirmed: (path: RelPath) => boolean;
-  /** True only if the record may become `done`: then it also looks for what earlier attempts stored. */
+  /** True only if the record may become `done`: then results that earlier attempts stored are looked for, too. */
   readonly withEarlier: boolean;
   readonly deadline: AbortSignal;
 }
 
 /**
- * Before the last record: pushes again what is no longer in the store and is still here, and notes results, as they
- * stand, that an earlier attempt pushed and did not record. Resolves to what could not be pushed.
+ * Before the last record: pushes again the results that are missing from the store and still in the work directory, and
+ * notes results that an earlier attempt pushed and did not record. Resolves to the results that could not be pushed.
  */
 export async function pushOverwritten(
-  context: Uses,
+  context: ResultContext,
   { files, isConfirmed, withEarlier, deadline }: LookOptions,
 ): Promise<readonly LeftFile[]> {
   const { history, ledger, baselines, manifest, log, scope, store, attempt, signal } = context;
@@ -184,7 +182,7 @@ export async function pushOverwritten(
       const there = await whileLinked([deadline, signal], (either) => storedNow(store, file, either));
       if (there === file) return;
       if (files.get(file.path, 'result')?.durable !== undefined) return void again.push(file);
-      // What carries no id of a push is nobody's result.
+      // An object without a push id is nobody's result.
       const whole =
         there === undefined || there.push === file.push
           ? undefined
@@ -201,7 +199,7 @@ export async function pushOverwritten(
       left.push({ path: file.path, why: `nobody knows whether it is still stored: ${reasonOf(error)}` });
     }
   };
-  // One after the other, because there may be very many.
+  // Lazily, because there may be very many.
   await forEachAtOnce(ledger.results.values(), LOOKS_AT_ONCE, look);
   for (const { path } of again) {
     log.warn(`${showPath(path)} was replaced in the store, or is gone from it: it is pushed again`);
@@ -221,37 +219,16 @@ function whyGone({ attempt }: StoredFile, there: WholeObject | undefined): strin
   return `attempt ${attempt} stored it, its object ${what}, and it is not here`;
 }
 
-/** Results of which this run has looked for the object: each is looked for once. */
-export class Confirmed {
-  readonly #context: Uses;
-  readonly #paths: PackedMap<true>;
-
-  constructor(context: Uses) {
-    this.#context = context;
-    this.#paths = new PackedMap(markRow, context.paths);
-  }
-
-  has(path: RelPath): boolean {
-    return this.#paths.has(path);
-  }
-
-  /**
-   * Looks, once, for the object of a result whose content came again; `known` is what was stored. False if it is no
-   * longer there as it was: then this content must be pushed.
-   */
-  async isStored(known: StoredFile | undefined, md5: string): Promise<boolean> {
-    const { attempt, baselines, log } = this.#context;
-    if (known === undefined || known.attempt === attempt || known.md5 !== md5) return true;
-    const { path } = known;
-    if (this.has(path)) return true;
-    if (!(await isOverwritten(this.#context, known))) {
-      this.#paths.set(path, true);
-      return true;
-    }
-    log.warn(
-      `${showPath(path)} that attempt ${known.attempt} stored is gone from the store, or was changed in it: it is pushed again`,
-    );
-    baselines.delete(path);
-    return false;
-  }
+/**
+ * Looks for the object of a result that was written again with the same content; `known` is what an earlier attempt
+ * stored. False if the object is missing or differs: then this content must be pushed.
+ */
+export async function isStillStored(context: ResultContext, known: StoredFile): Promise<boolean> {
+  if (!(await isOverwritten(context, known))) return true;
+  const { path, attempt } = known;
+  context.log.warn(
+    `${showPath(path)} that attempt ${attempt} stored is gone from the store, or was changed in it: it is pushed again`,
+  );
+  context.baselines.delete(path);
+  return false;
 }

@@ -1,7 +1,7 @@
-// Partial results: if a death may have left a result half-written, it stands as
+// Partial results: a result that a dying process may have left half-written is stored as
 // `<path>.<index>.partial-<attempt>`, beside the good ones and never over them, and stays in the work directory. Most
-// are staged objects that got no name (staged.ts). Here those are moved that had it already, and those are found that no
-// record names, because the attempt was killed after it had sent them.
+// are staged objects that never got their name (staged.ts). This file moves those that had their name already, and
+// finds those that no record names because the attempt was killed after it had sent them.
 import pLimit from 'p-limit';
 import type { History } from '../../model/checkpoint/history.ts';
 import { fixedPart } from '../../model/file/manifest.ts';
@@ -19,10 +19,9 @@ import type { Store } from '../../store/contract/store.ts';
 import type { Needs } from '../run/context.ts';
 import { factsOfMeta, type UnrecordedSearch } from './overwritten.ts';
 
-/** What it takes of the run. */
-type Uses = Needs<'scope' | 'store' | 'log' | 'attempt' | 'ledger' | 'fence'>;
+type PartialsContext = Needs<'scope' | 'store' | 'log' | 'attempt' | 'ledger' | 'fence'>;
 
-/** Why a result may be half-written, for the user; and what to do about it. */
+/** Why a result may be half-written, and what to do about it, for the user. */
 export interface Doubt {
   readonly why: string;
   readonly hint?: string | undefined;
@@ -31,13 +30,13 @@ export interface Doubt {
 interface Move {
   readonly path: RelPath;
   readonly doubt: Doubt;
-  /** Of a key that this sidecar has never used. */
+  /** The number of a key that this sidecar has never used. */
   readonly takeNumber: () => number;
 }
 
-/** Moves a result that was published before the death was known to its partial key. */
+/** Moves a result to its partial key, if it was published before the death was known. */
 export async function moveToPartial(
-  context: Uses,
+  context: PartialsContext,
   { path, doubt, takeNumber }: Move,
   signal: AbortSignal,
 ): Promise<void> {
@@ -52,26 +51,28 @@ export async function moveToPartial(
     return there.every((head) => head === undefined || head.meta['push'] === file.push);
   };
   let n = takeNumber();
-  // The attempts of other tasks have the same numbers.
+  // Attempts of other tasks have the same numbers.
   while (!(await isFree(n))) n = takeNumber();
   const key = partialKey(path, scope, { attempt, n }, file.compressed);
   await store.copy(file.key, key, signal);
-  // As late as can be: the machine may sleep at any moment.
+  // As late as possible: the machine may go to sleep at any moment.
   await fence.passAnew(signal);
   await store.delete([file.key], signal);
   ledger.notePartial({ ...file, key, suspect: true });
   const { why, hint } = doubt;
-  const told = { event: 'half-written', path, key, bytes: file.size, hint } as const;
-  log.warn(`${showPath(path)} may be half-written, as ${why}: moved to ${key}`, told);
+  const fields = { event: 'half-written', path, key, bytes: file.size, hint } as const;
+  log.warn(`${showPath(path)} may be half-written, as ${why}: moved to ${key}`, fields);
 }
 
 /** A listing costs a round trip. */
 const LISTINGS_AT_ONCE = 8;
 /** If there are very many results, only the first ones are looked at. */
 const MOST_PATHS = 1000;
-/** Of each path: an attempt leaves a handful. */
+/** The limit for each path: an attempt leaves a handful. */
 const MOST_OF_PATH = 1000;
-/** If very many objects of all indices stand below a prefix, only the first ones are looked at: a hundred requests. */
+/**
+ * If there are very many objects of all indices below a prefix, only the first ones are looked at: a hundred requests.
+ */
 const MOST_KEYS = 100_000;
 
 /** `md5` is '' if nobody knows it. */
@@ -98,11 +99,11 @@ export async function unrecordedPartials(
 
 export interface FoundBelow {
   readonly partials: readonly StoredFile[];
-  /** Of what stands under a name of this index, whoever has recorded it. */
+  /** Results of this index that have an object under their name, whoever recorded it. */
   readonly results: readonly RelPath[];
 }
 
-/** The same for all paths that only `patterns` name: one listing of what stands below them, of all indices. */
+/** The same for all paths that only `patterns` declare: one listing of everything below them, for all indices. */
 export async function unrecordedPartialsBelow(
   { store, scope, history, signal }: UnrecordedSearch,
   patterns: readonly string[],
@@ -133,8 +134,8 @@ interface Named {
 type Unrecorded = (store: Store, named: Named, signal: AbortSignal) => Promise<readonly StoredFile[]>;
 
 /**
- * Tells whether an object was left by an attempt that never said how it ended, and is named by no record. Undefined
- * if every attempt has said so.
+ * Finds objects of attempts that never recorded how they ended, which no record names. Undefined if every attempt has
+ * recorded its end.
  */
 function silentOf(history: History): Unrecorded | undefined {
   const silent = history.attempts.filter(({ kind, sameRun }) => sameRun && !isLast(kind));
@@ -152,13 +153,13 @@ function silentOf(history: History): Unrecorded | undefined {
   };
 }
 
-/** Without those that lie below another one. */
+/** Without prefixes that lie below another one. */
 function outermost(prefixes: readonly string[]): readonly string[] {
   const isBelow = (prefix: string, other: string): boolean => prefix !== other && prefix.startsWith(other);
   return [...new Set(prefixes)].filter((prefix) => !prefixes.some((other) => isBelow(prefix, other)));
 }
 
-/** For what the metadata do not say. */
+/** For fields that the metadata do not have. */
 const UNKNOWN = {
   kind: 'file',
   push: '',

@@ -1,6 +1,6 @@
-// One push of a file, and how it ended, for files.ts. A checkpoint goes to an object of its own, a result to its key, or
-// beside it while a death may have closed it. Other consequences, such as a record or a reclaim, are left to the one
-// who sends.
+// One push of a file, and how it ended, for files.ts. A checkpoint gets an object of its own. A result gets its own
+// key, or one beside it while its close may come from a dying process. The sender takes care of other consequences,
+// such as a record or a reclaim.
 import { reasonOf } from '../../model/errors.ts';
 import type { FileEvent } from '../../model/file/decide.ts';
 import type { FileState } from '../../model/file/file-state.ts';
@@ -11,7 +11,7 @@ import type { Context, Needs } from '../run/context.ts';
 import type { Pusher } from './files.ts';
 import type { PushHandle } from './turns.ts';
 
-/** Sends a file as it is now, and notes what it came to. Throws what the store throws. */
+/** Sends a file in its current state, and notes the outcome. Throws the store's errors. */
 interface Sends {
   push(fileState: FileState, how: PushHandle): Promise<Sent>;
 }
@@ -73,15 +73,15 @@ export function endedPush(
       return { kind: 'failed', why: 'another object stands under its key by now', atMs: nowMs };
     case 'exists':
     case 'staged':
-      // Of a checkpoint. A dead sidecar of this attempt sent it, or it is another task's: `a.b` of `c` and `a` of `b.c`
-      // have the same key.
+      // Only for a checkpoint. A dead sidecar of this attempt sent the object, or it belongs to another task: `a.b` of
+      // `c` and `a` of `b.c` have the same key.
       return { kind: 'failed', why: 'an object stands under its key', atMs: nowMs };
   }
 }
 
 /**
- * A push that threw: the file stays pending and is tried again. The user is told once: by run/outage.ts if the store is
- * out of service, else here.
+ * A push that threw: the file stays pending and is retried. The user gets one message: from run/outage.ts if the store
+ * is out of service, else from here.
  */
 function failedPush(
   { log, outage, now }: Needs<'log' | 'outage' | 'now'>,

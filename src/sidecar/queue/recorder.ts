@@ -1,26 +1,25 @@
 // When `stored` records are written: together while nobody waits for them, at once if somebody does (a reclaim, the
-// drain), and once an hour without any, as a sign of life. A record that fails is tried again; until then what it would
-// have named is not reclaimed.
+// drain), and once an hour without news, as a sign of life. A record that fails is retried; until it is written, the
+// results in it are not reclaimed.
 import { reasonOf } from '../../model/errors.ts';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import type { Needs } from '../run/context.ts';
 
-/** What it takes of the run. */
-type Uses = Needs<'settings' | 'log' | 'ledger' | 'signal' | 'outage'>;
+type RecorderContext = Needs<'settings' | 'log' | 'ledger' | 'signal' | 'outage'>;
 
 const BACK_OFF: BackOff = { firstMs: 10_000, mostMs: 300_000 };
 /** With `--reclaim now` a record comes before each deletion, but never more often than this. */
 const EAGER: BackOff = { firstMs: 500, mostMs: 500 };
-/** Results that are recorded at once: what no record names is kept in memory. */
+/** This many results are recorded at once: results that no record names are kept in memory. */
 const MOST_UNRECORDED = 4000;
 /**
- * A running attempt writes a record at least this often: `capture status` takes one that does not for killed, after twice
- * the time (array/state).
+ * A running attempt writes a record at least this often. `capture status` takes an attempt for killed if it wrote none
+ * for twice as long (array/state).
  */
 const SIGN_OF_LIFE_MS = 3_600_000;
 
 export class Recorder {
-  readonly #context: Uses;
+  readonly #context: RecorderContext;
   readonly #afterRecord: () => Promise<void>;
   readonly #backOff: BackOff;
   #pauses = 0;
@@ -28,9 +27,10 @@ export class Recorder {
   #sign: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
   #stopped = false;
+  #hasFailed = false;
 
   /** Calls `afterRecord` after each record: deletes obsolete objects, reclaims. */
-  constructor(context: Uses, afterRecord: () => Promise<void>) {
+  constructor(context: RecorderContext, afterRecord: () => Promise<void>) {
     this.#context = context;
     this.#afterRecord = afterRecord;
     this.#backOff = context.settings.reclaim === 'now' ? EAGER : BACK_OFF;
@@ -44,7 +44,8 @@ export class Recorder {
   /** Something was stored that no record names yet. */
   due(): void {
     if (this.#stopped || this.#writing !== undefined) return;
-    if (this.#context.ledger.unrecordedCount >= MOST_UNRECORDED) return void this.now();
+    // After a failure it waits: some records fail before any request, and would fail again at once.
+    if (this.#context.ledger.unrecordedCount >= MOST_UNRECORDED && !this.#hasFailed) return void this.now();
     if (this.#timer !== undefined) return;
     const pauseMs = pauseAfter(this.#backOff, this.#pauses);
     this.#pauses += 1;
@@ -54,7 +55,7 @@ export class Recorder {
     }, pauseMs);
   }
 
-  /** Writes what is not recorded yet. Resolves once it is written or has failed; never throws. */
+  /** Writes everything that is not recorded yet. Resolves once the record is written or has failed; never throws. */
   now(): Promise<void> {
     return this.#now(false);
   }
@@ -62,7 +63,7 @@ export class Recorder {
   async #now(isSign: boolean): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    // Nothing may come after the record that closes the attempt.
+    // No record may follow the one that closes the attempt.
     if (!this.#stopped)
       this.#writing ??= this.#write(isSign).finally(() => {
         this.#writing = undefined;
@@ -71,7 +72,7 @@ export class Recorder {
     await this.#writing;
   }
 
-  /** No more records are begun here; the one under way is finished. */
+  /** Begins no further record, and waits for the one under way. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);
@@ -94,9 +95,11 @@ export class Recorder {
     const { ledger, log, outage, signal } = this.#context;
     try {
       if (isSign || ledger.unrecordedCount > 0) await ledger.write('stored', {}, signal);
+      this.#hasFailed = false;
       await this.#afterRecord();
     } catch (error) {
-      // An outage has been told to the user already.
+      this.#hasFailed = true;
+      // The user knows about an outage already.
       if (!signal.aborted && !outage.isKnown)
         log.warn(`a record could not be written and is tried again: ${reasonOf(error)}`);
     }

@@ -1,4 +1,4 @@
-// Sends results as push.ts asks for them, notes them in the ledger, and says which local copies may be reclaimed once a
+// Sends results as push.ts asks, notes them in the ledger, and says which local copies may be reclaimed because a
 // record names their bytes.
 import { reasonOf } from '../../model/errors.ts';
 import {
@@ -10,12 +10,13 @@ import {
 import { partialKey } from '../../model/format/keys.ts';
 import type { Behind, StoredFile } from '../../model/format/records.ts';
 import { expectsOlder } from '../../model/outcome/other-runs.ts';
-import { markRow, numberRow, tagRow } from '../../model/packed/fields.ts';
 import { PackedMap } from '../../model/packed/packed-map.ts';
+import { NO_RESULT, type ResultRow, resultRow } from '../../model/packed/result-row.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';
 import { reached } from '../../native/failpoint.ts';
 import { bornNsOf } from '../../native/files.ts';
+import { inShortTurns } from '../../native/turns.ts';
 import { ABSENT } from '../../store/contract/store.ts';
 import {
   type Prior,
@@ -27,7 +28,7 @@ import {
 import { sendFile, type Sent } from '../../upload/send.ts';
 import type { Context } from '../run/context.ts';
 import { LocalCopies, type LocalCopy } from './local-copies.ts';
-import { Confirmed } from './overwritten.ts';
+import { isStillStored } from './overwritten.ts';
 import { type Doubt, moveToPartial } from './partials.ts';
 import { Staged, type StagedObject } from './staged.ts';
 import type { PushHandle } from './turns.ts';
@@ -36,17 +37,17 @@ import type { PushHandle } from './turns.ts';
 export interface Reclaimable {
   readonly path: RelPath;
   readonly fingerprint: Fingerprint;
-  /** True if this attempt stored it; else the bytes were durable before (an unchanged baseline). */
+  /** True if this attempt stored it; false if the bytes were durable before (an unchanged baseline). */
   readonly isOurs: boolean;
 }
 
-/** No sidecar of an attempt stages one path this often before it has written a record. */
+/** A sidecar of an attempt stages one path less often than this before it has written a record. */
 const NUMBERS_EACH = 1_000_000;
 
 interface Named {
   readonly file: StoredFile;
   readonly tag: string;
-  /** The object in the other form (compressed or not). */
+  /** The same result's object in the other form (compressed or not). */
   readonly obsolete: string | undefined;
   readonly startedMs: number;
   readonly until?: StagedObject;
@@ -55,45 +56,28 @@ interface Named {
 export class Results {
   readonly #context: Context;
   readonly #publisher: ResultPublisher;
-  /** What is both here and durable. */
+  /** Results that are durable and still in the work directory. */
   readonly copies: LocalCopies;
-  /** Paths that were reclaimed in this run. If such a path comes again, the task may have appended to an empty file. */
-  readonly #reclaimed: PackedMap<true>;
-  /** Paths whose older object had to be kept: they are never reclaimed any more. */
-  readonly #keepLocal = new Set<RelPath>();
-  /** The user has been told that older objects are kept: at the start, or with the first one. */
+  /** By path. Each number of a staged object is used once, so that a late deletion never meets a new object. */
+  readonly #rows: PackedMap<ResultRow>;
+  #olderKept = 0;
+  /** The user knows that older objects are kept: from the start, or since the first one. */
   #saidKept: boolean;
-  /** What the task has closed and may still be a death's. */
+  /** Content that the task has closed, whose close may still turn out to come from a dying process. */
   readonly staged: Staged;
-  /** Called when a staged object has got its name. */
+  /** Called when a staged object got its name. */
   onNamed: () => void = () => undefined;
-  /** By path the next number of a staged object: a key is used once, so that no late deletion meets a new object. */
-  readonly #numbers: PackedMap<number>;
-  /** By path objects that are no longer used; they go once the path's new record is written. */
+  /** By path, objects that are no longer used. They are deleted once the path's new record is written. */
   readonly #obsolete = new Map<RelPath, { readonly keys: readonly string[]; readonly file: StoredFile }>();
-  /** By path the last thing that is done to its objects: one after the other, as a new one may get an old one's key. */
+  /** By path, the last operation on its objects. They run one by one, as a new object may get an old one's key. */
   readonly #turns = new Map<RelPath, Promise<unknown>>();
-  /** By path the time at which we began to read its newest stored content. */
-  readonly #publishedMs: PackedMap<number>;
-  /** By path the tag of the object that this process has put there. */
-  readonly #tags: PackedMap<string>;
-  /** By path how many closes the content covers whose put under the result's name has got no answer. */
-  readonly #unanswered: PackedMap<number>;
-  readonly #confirmed: Confirmed;
-  /** Paths of which the user was told that they cannot be stored as they are. */
-  readonly #refused = new Set<RelPath>();
 
   constructor(context: Context) {
     this.#context = context;
     const { scope, fence, paths, history, attempt } = context;
     this.#saidKept = expectsOlder(history, attempt);
     this.copies = new LocalCopies(paths);
-    this.#reclaimed = new PackedMap(markRow, paths);
-    this.#confirmed = new Confirmed(context);
-    this.#publishedMs = new PackedMap(numberRow, paths);
-    this.#numbers = new PackedMap(numberRow, paths);
-    this.#tags = new PackedMap(tagRow, paths);
-    this.#unanswered = new PackedMap(numberRow, paths);
+    this.#rows = new PackedMap(resultRow, paths);
     this.staged = new Staged({
       paths,
       now: context.now,
@@ -111,39 +95,45 @@ export class Results {
     };
   }
 
-  /** True if what stands under the path's key was read at or after this instant, in this run. */
+  /** True if the content under the path's key was read at or after this instant, in this run. */
   publishedSince(path: RelPath, atMs: number): boolean {
-    return (this.#publishedMs.get(path) ?? -Infinity) >= atMs;
+    return (this.#row(path).publishedMs ?? -Infinity) >= atMs;
   }
 
-  /** From the moment that the file is out of the task's sight, the task would append to an empty file. */
+  /** From the moment that the file disappears from the task's sight, the task would append to an empty file. */
   noteReclaiming(path: RelPath, begins: boolean): void {
-    if (begins) this.#reclaimed.set(path, true);
-    else this.#reclaimed.delete(path);
+    this.#note(path, { isReclaimed: begins });
   }
 
   noteReclaimed(path: RelPath): void {
-    this.#reclaimed.set(path, true);
+    this.#note(path, { isReclaimed: true });
     this.copies.forget(path);
   }
 
-  /** Stores the content, under the result's own name or beside it. */
+  /** Stores the content under the result's own name, or beside it. */
   push(fileState: FileState, how: PushHandle): Promise<Sent> {
     return this.#inTurn(fileState.path, () => this.#push(fileState, how));
   }
 
-  /** A death may have closed what stands under the result's name: it goes under a key of the attempt's own. */
+  /**
+   * Moves what stands under the result's name to a partial key of this attempt, as its close may come from a dying
+   * process.
+   */
   async moveAside(path: RelPath, doubt: Doubt, signal: AbortSignal): Promise<void> {
     await moveToPartial(this.#context, { path, doubt, takeNumber: () => this.#takeNumber(path) }, signal);
     this.copies.forget(path);
   }
 
-  /** True when this attempt has pushed the path, or has looked for its object. */
+  /** True if this attempt has pushed the path, or has looked for its object. */
   isConfirmed(path: RelPath): boolean {
-    return this.#confirmed.has(path) || this.#publishedMs.has(path);
+    const { isConfirmed, publishedMs } = this.#row(path);
+    return isConfirmed || publishedMs !== undefined;
   }
 
-  /** After a record: deletes what it no longer names. Paths that are under way wait for the next record. */
+  /**
+   * After a record: deletes objects that it no longer names. Paths with an operation under way wait for the next
+   * record.
+   */
   async deleteObsolete(): Promise<void> {
     const { ledger, tidy, signal } = this.#context;
     const due = [...this.#obsolete].filter(
@@ -159,12 +149,12 @@ export class Results {
   }
 
   /**
-   * Files that a record names (or always named) and whose local copy may be deleted, in the order in which they came.
-   * `which` says which of them are wanted.
+   * Files that a record names (or always named) and whose local copy may be deleted, in the order in which they were
+   * noted. `which` selects among them.
    */
-  *readyToReclaim(which: (copy: LocalCopy) => boolean = () => true): Generator<Reclaimable> {
+  async *readyToReclaim(which: (copy: LocalCopy) => boolean = () => true): AsyncGenerator<Reclaimable> {
     const { ledger } = this.#context;
-    for (const [path, copy] of this.copies) {
+    for await (const [path, copy] of inShortTurns(this.copies)) {
       const { fingerprint, isOurs } = copy;
       if (!which(copy)) continue;
       const file = isOurs ? ledger.results.get(path) : undefined;
@@ -173,13 +163,17 @@ export class Results {
     }
   }
 
-  /** What this attempt has stored and still stands: files and their newest bytes, however often each was pushed. */
-  get stored(): { readonly files: number; readonly bytes: number } {
+  /**
+   * The files that this attempt has stored and that still stand, with their newest bytes, however often each was
+   * pushed.
+   */
+  async stored(): Promise<{ readonly files: number; readonly bytes: number }> {
     const { ledger, attempt, resumed } = this.#context;
     let files = 0;
     let bytes = 0;
-    // What a dead sidecar pushed only its records tell. Else what earlier attempts have stored need not be looked through.
-    for (const path of resumed === undefined ? this.#publishedMs.keys() : ledger.results.keys()) {
+    // What a dead sidecar pushed is known only from its records. Otherwise results of earlier attempts need no look.
+    const paths = resumed === undefined ? this.#rows.keys() : ledger.results.keys();
+    for await (const path of inShortTurns(paths)) {
       const file = ledger.results.get(path);
       if (file?.attempt !== attempt) continue;
       files += 1;
@@ -188,15 +182,23 @@ export class Results {
     return { files, bytes };
   }
 
-  /** True if this state of the result, or one that came after it, stands under its name. */
+  /** True if this state of the result, or a later one, stands under its name. */
   isNamed({ path, mtimeNs }: Behind, durable: Durable | undefined): boolean {
     if (durable === undefined || this.staged.newest(path) !== undefined) return false;
     return BigInt(durable.fingerprint.mtimeNs) >= BigInt(mtimeNs);
   }
 
-  /** For how many paths this run has kept an older object. */
+  /** The number of paths for which this run has kept an older object. */
   get olderKept(): number {
-    return this.#keepLocal.size;
+    return this.#olderKept;
+  }
+
+  #row(path: RelPath): ResultRow {
+    return this.#rows.get(path) ?? NO_RESULT;
+  }
+
+  #note(path: RelPath, part: Partial<ResultRow>): void {
+    this.#rows.set(path, { ...this.#row(path), ...part });
   }
 
   async #inTurn<T>(path: RelPath, step: () => Promise<T>): Promise<T> {
@@ -218,8 +220,8 @@ export class Results {
     const context = this.#context;
     const startedMs = context.now();
     const staged = this.staged.newest(path);
-    // What was staged before is older, and must not replace it if it arrives after all.
-    this.#unanswered.set(path, fileState.closes);
+    // What was staged before is older, and must not replace this content if it arrives after all.
+    this.#note(path, { unanswered: fileState.closes });
     const { sent, kept, obsolete } = await publishResult(
       this.#publisher,
       {
@@ -233,7 +235,7 @@ export class Results {
       },
       signal,
     );
-    this.#unanswered.delete(path);
+    this.#note(path, { unanswered: undefined });
     if (kept !== undefined) this.#noteKept(path, kept);
     switch (sent.kind) {
       case 'staged':
@@ -243,7 +245,7 @@ export class Results {
         this.#mayGo(fileState, sent.fingerprint, true);
         break;
       case 'unchanged':
-        // The same bytes once more, and this time whoever closed them lives on.
+        // The same bytes again, and this time the process that closed them is still alive.
         if (staged !== undefined) await this.#promote(path, { ...staged, ...sent, closes: fileState.closes });
         else if (!(await this.#isStill(fileState, sent))) return this.#push(fileState, how);
         break;
@@ -254,7 +256,7 @@ export class Results {
     return sent;
   }
 
-  /** Stores the content beside what has the result's name. */
+  /** Stores the content beside the object that has the result's name. */
   async #stage(fileState: FileState, { spoolFirst, signal, onSent, closeOf }: PushHandle): Promise<Sent> {
     const { path, closes } = fileState;
     const { scope, attempt, sender, ledger, baselines, log, now } = this.#context;
@@ -279,7 +281,7 @@ export class Results {
         reached('stage.noted');
         log.debug(`stored ${showPath(path)} as ${file.key} until its close is settled`);
         const { fingerprint, tag } = sent;
-        // Only now: the task may have vouched for it meanwhile.
+        // Only now: the task may have vouched for the close meanwhile.
         this.staged.note(path, { file, tag, close: closeOf(fingerprint), fingerprint, closes, readMs });
       } else if (sent.kind === 'unchanged' && this.staged.newest(path) === undefined) {
         if (!(await this.#isStill(fileState, sent))) continue;
@@ -289,7 +291,7 @@ export class Results {
   }
 
   async #promote(path: RelPath, one: StagedObject): Promise<void> {
-    if (!this.staged.has(path, one) || one.closes < (this.#unanswered.get(path) ?? 0)) return;
+    if (!this.staged.has(path, one) || one.closes < (this.#row(path).unanswered ?? 0)) return;
     const { ledger, signal } = this.#context;
     const job = { path, prior: this.#priorOf(path), keptN: ledger.keptOf(path), stagedTag: one.tag };
     const { file, tag, kept, obsolete } = await promoteResult(this.#publisher, job, one.file, signal);
@@ -299,18 +301,24 @@ export class Results {
     this.onNamed();
   }
 
-  /** False if what was stored of it is no longer there: then it must be sent. */
+  /** False if the object that was stored for it is gone: then the content must be sent. */
   async #isStill(
     fileState: FileState,
     { md5, fingerprint }: Extract<Sent, { kind: 'unchanged' }>,
   ): Promise<boolean> {
-    const isStill = await this.#confirmed.isStored(this.#known(fileState.path), md5);
-    // What this run has put there itself must not go before a record names it.
-    if (isStill) this.#mayGo(fileState, fingerprint, this.#publishedMs.has(fileState.path));
-    return isStill;
+    const { path } = fileState;
+    const known = this.#known(path);
+    const isEarlier = known !== undefined && known.attempt !== this.#context.attempt && known.md5 === md5;
+    if (isEarlier && !this.#row(path).isConfirmed) {
+      if (!(await isStillStored(this.#context, known))) return false;
+      this.#note(path, { isConfirmed: true });
+    }
+    // A local copy that this run has stored must not be reclaimed before a record names it.
+    this.#mayGo(fileState, fingerprint, this.#row(path).publishedMs !== undefined);
+    return true;
   }
 
-  /** Gives what an earlier attempt staged its name, as nothing newer is stored of it. Resolves to the key. */
+  /** Gives an earlier attempt's staged object its name, as nothing newer is stored. Resolves to the key. */
   nameEarlier(partial: StoredFile, signal: AbortSignal): Promise<string> {
     const { path, attempt: by } = partial;
     return this.#inTurn(path, async () => {
@@ -329,12 +337,12 @@ export class Results {
     });
   }
 
-  /** A request of a sidecar that died, to delete what it had staged, may still arrive: no key is used again. */
+  /** A dead sidecar's request to delete what it had staged may still arrive: no key is used again. */
   #takeNumber(path: RelPath): number {
     const { resumed, ledger } = this.#context;
     const first = resumed === 'replaced' ? ledger.firstSeq * NUMBERS_EACH : 0;
-    const n = this.#numbers.get(path) ?? first;
-    this.#numbers.set(path, n + 1);
+    const n = this.#row(path).nextNumber || first;
+    this.#note(path, { nextNumber: n + 1 });
     return n;
   }
 
@@ -345,8 +353,9 @@ export class Results {
 
   #priorOf(path: RelPath): Prior {
     const known = this.#known(path);
-    const isGone = this.#reclaimed.has(path) || isMadeAnew(this.#context, known, this.#publishedMs.has(path));
-    return priorOf(known, this.#context.attempt, { reclaimed: isGone, tag: this.#tags.get(path) });
+    const { isReclaimed, publishedMs, tag } = this.#row(path);
+    const isGone = isReclaimed || isMadeAnew(this.#context, known, publishedMs !== undefined);
+    return priorOf(known, this.#context.attempt, { reclaimed: isGone, tag });
   }
 
   #sayNotStored(path: RelPath, sent: Sent): void {
@@ -356,26 +365,23 @@ export class Results {
         event: 'withdrawn',
         path,
       });
-    if (sent.kind !== 'refused' || this.#refused.has(path)) return;
+    if (sent.kind !== 'refused' || this.#row(path).isRefused) return;
     // The final scan finds it again.
-    this.#refused.add(path);
+    this.#note(path, { isRefused: true });
     log.warn(`${showPath(path)} is not stored: ${sent.why}`, { event: 'not-stored', path });
   }
 
-  /** The content stands under the result's own name; what was staged up to `until` is no longer needed. */
+  /** The content stands under the result's own name. What was staged up to `until` is no longer needed. */
   #named(path: RelPath, { file, tag, obsolete, startedMs, until }: Named): void {
     const { ledger, baselines, now, log } = this.#context;
-    // First: a copy keeps the push id of what was staged.
+    // This comes first: a copy keeps the push id of the staged object.
     const staged = ledger
       .dropPartials(path, until?.file)
       .flatMap(({ key }) => (key === until?.file.key ? [] : [key]));
     ledger.noteResult(file);
     reached('push.noted');
-    this.#publishedMs.set(path, startedMs);
-    this.#tags.set(path, tag);
+    this.#note(path, { publishedMs: startedMs, tag, isReclaimed: false, unanswered: undefined });
     baselines.stored(path);
-    this.#reclaimed.delete(path);
-    this.#unanswered.delete(path);
     this.staged.named(path, until);
     const keys = [
       ...(this.#obsolete.get(path)?.keys ?? []),
@@ -402,8 +408,8 @@ export class Results {
     isOurs: boolean,
   ): void {
     const roles = this.#context.manifest.rolesOf(path);
-    if (roles.input || roles.checkpoint || this.#keepLocal.has(path)) return;
-    // A restored file stays until the task itself has closed it anew.
+    if (roles.input || roles.checkpoint || this.#row(path).isOlderKept) return;
+    // A restored file stays until the task itself has closed it again.
     const inherited = this.#context.inherited.get(path);
     if (inherited !== undefined && sameFingerprint(inherited, fingerprint) && closes === 0) return;
     this.copies.note(path, { fingerprint, closes, isOurs });
@@ -413,22 +419,23 @@ export class Results {
     const { ledger, log } = this.#context;
     const known = this.#known(path);
     ledger.noteKept(path, kept.n);
-    this.#keepLocal.add(path);
+    if (!this.#row(path).isOlderKept) this.#olderKept += 1;
+    this.#note(path, { isOlderKept: true });
     const of =
       known === undefined
         ? 'that was in the store'
         : `of attempt ${known.attempt} (${formatBytes(known.size)})`;
     const message = `${showPath(path)} ${of} kept as ${kept.key}`;
-    const told = { event: 'kept', path, key: kept.key } as const;
-    if (this.#saidKept) log.debug(message, told);
-    else log.warn(message, { ...told, hint: 'if the task appends to it, declare it as an input too' });
+    const fields = { event: 'kept', path, key: kept.key } as const;
+    if (this.#saidKept) log.debug(message, fields);
+    else log.warn(message, { ...fields, hint: 'if the task appends to it, declare it as an input too' });
     this.#saidKept = true;
   }
 }
 
 /**
- * True if the sidecar that this one replaces may have reclaimed the file: what is there now was created after what is
- * stored was written (statx(2), stx_btime; 0 if the file system does not know it).
+ * True if the sidecar that this one replaces may have reclaimed the file: the file that is here now was created after
+ * the stored content was written (statx(2), stx_btime; 0 if the file system does not know it).
  */
 function isMadeAnew(
   { resumed, reclaimer, attempt, root }: Context,

@@ -1,7 +1,7 @@
-// The object first, the name by record: content whose close may be a death's is stored at once, as a staged object
-// (`.partial-<attempt>`), and gets the result's own name by a copy inside the store as soon as nothing can make that
-// close suspect any more. Never puts it over a good object before that. What is killed meanwhile stays where it is: the
-// next attempt judges by records.
+// The object first, its name later: content whose close may come from a dying process is stored at once, as a staged
+// object (`.partial-<attempt>`). A copy inside the store gives it the result's own name as soon as nothing can make
+// that close suspect any more, and never over a good object before that. If the attempt is killed meanwhile, the object
+// stays where it is: the next attempt judges by records.
 import pLimit from 'p-limit';
 import { reasonOf } from '../../model/errors.ts';
 import type { Close, Fingerprint } from '../../model/file/file-state.ts';
@@ -19,12 +19,12 @@ const AFTER_FAILED: BackOff = { firstMs: 1000, mostMs: 60_000 };
 
 export interface StagedObject {
   readonly file: StoredFile;
-  /** Of the object. */
+  /** The tag of the object. */
   readonly tag: string;
-  /** The newest close that it can be of. */
+  /** The newest close that can have made the content. */
   readonly close: Close | undefined;
   readonly fingerprint: Fingerprint;
-  /** Closes of the file since the task started, as counted when it was read. */
+  /** Closes of the file since the task started, counted when it was read. */
   readonly closes: number;
   /** When we began to read it. */
   readonly readMs: number;
@@ -37,7 +37,7 @@ export interface StagedOptions {
   readonly paths: Paths;
   readonly now: () => number;
   readonly taskNews: Pick<TaskNews, 'reaches'>;
-  /** Gives it the result's own name, unless newer content has it by then. May reject. */
+  /** Gives the object the result's own name, unless newer content has it by then. May reject. */
   readonly promote: (path: RelPath, one: StagedObject) => Promise<void>;
   readonly onFailed: (path: RelPath, error: unknown) => void;
 }
@@ -49,7 +49,7 @@ export class Staged {
   readonly #alarm: Alarm;
   readonly #limit = pLimit(PROMOTED_AT_ONCE);
   readonly #failures = new Map<RelPath, { readonly times: number; readonly why: string }>();
-  /** Paths with something that is settled and has not its name yet. */
+  /** Paths with a staged object that is settled and does not have its name yet. */
   readonly #due = new Set<RelPath>();
   readonly #changes = new Changes();
   #signalledAtMs: number | undefined;
@@ -70,7 +70,7 @@ export class Staged {
     return this.#isSettled(path, close);
   }
 
-  /** False once it has its name, or newer content has it. */
+  /** False once the object has its name, or newer content has it. */
   has(path: RelPath, { file }: StagedObject): boolean {
     return this.#objects.get(path)?.some((one) => one.file.push === file.push) === true;
   }
@@ -92,7 +92,7 @@ export class Staged {
     this.#settle(path);
   }
 
-  /** The result has its own name with content that is as new as `until`, or newer than all. */
+  /** The result has its own name, with content as new as `until`, or newer than everything staged. */
   named(path: RelPath, until?: StagedObject): void {
     const all = this.#objects.get(path) ?? [];
     const at = all.findIndex(({ file }) => file.push === until?.file.push);
@@ -104,7 +104,7 @@ export class Staged {
     this.#changes.notify();
   }
 
-  /** The task says that what it has closed of this path is whole. */
+  /** The task says that the content it has closed at this path is whole. */
   vouched(path: RelPath): void {
     const all = this.#objects.get(path);
     if (all === undefined) return;
@@ -121,44 +121,44 @@ export class Staged {
     this.#signalledAtMs ??= atMs;
   }
 
-  /** The task has ended, and this is what its end makes suspect: all else gets its name. */
+  /** The task has ended, and `isSuspect` says which closes that makes suspect: everything else gets its name. */
   ended(isSuspect: Judge): void {
     this.#isSuspect = isSuspect;
     for (const path of this.#objects.keys()) this.#settle(path);
   }
 
-  /** What is settled and has not its name yet. */
+  /** Staged objects that are settled and do not have their names yet. */
   due(): readonly StagedObject[] {
     return [...this.#due].flatMap((path) => this.#settledOf(path) ?? []);
   }
 
-  /** Why it could not get its name when that was tried last. */
+  /** Why the last try to give it its name failed. */
   whyUnnamed(path: RelPath): string | undefined {
     return this.#failures.get(path)?.why;
   }
 
-  /** Resolves when nothing waits for its name but what is not settled yet, or when `signal` aborts. */
+  /** Resolves when everything that is settled has its name, or when `signal` aborts. */
   async settled(signal: AbortSignal): Promise<void> {
     while (!signal.aborted && this.#due.size > 0) await this.#changes.next(signal);
   }
 
-  /** No promotion begins any more. */
+  /** Begins no further promotion. */
   close(): void {
     this.#isClosed = true;
     this.#alarm.close();
   }
 
-  /** After {@link close}: resolves when no promotion is under way any more, or when `signal` aborts. */
+  /** After {@link close}: resolves when no promotion is under way, or when `signal` aborts. */
   async idle(signal: AbortSignal): Promise<void> {
     while (!signal.aborted && this.#promoting > 0) await this.#changes.next(signal);
   }
 
-  /** What is settled of the path may have its name now. */
+  /** The settled objects of the path may have their name now. */
   retry(path: RelPath): void {
     if (this.#objects.has(path)) this.#settle(path);
   }
 
-  /** The newest one of the path that is settled. */
+  /** The newest settled object of the path. */
   #settledOf(path: RelPath): StagedObject | undefined {
     return this.#objects.get(path)?.findLast(({ close }) => this.#isSettled(path, close));
   }
@@ -195,7 +195,7 @@ export class Staged {
     const at = Math.min(
       ...(this.#objects.get(path) ?? []).map(({ close }) => this.#settledAtMs(path, close)),
     );
-    // What is due and not settled waits for the news of the task's end.
+    // An object that is due and not settled waits for the news that the task has ended.
     const isAhead = at !== Infinity && at > this.#options.now();
     if (isAhead && !this.#isClosed) this.#alarm.wait(this.#options.paths.idOf(path), at);
   }

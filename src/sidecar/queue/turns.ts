@@ -1,6 +1,7 @@
-// Whose turn it is to be pushed. First come, first served, until the time is short: then the most urgent goes first,
-// what does not fit any more is not begun, and what cannot be sent in time is given up. One timer for all that wait.
-import { isBegun, SendingRate, PART_BYTES, type Sending, tooLate } from '../../model/file/deadline.ts';
+// The order in which files are pushed: first come, first served, until time is short. Then the most urgent file goes
+// first, a push that no longer fits is not begun, and one that cannot be sent in time is given up. One timer serves all
+// files that wait.
+import { mayStart, SendingRate, PART_BYTES, type Sending, tooLate } from '../../model/file/deadline.ts';
 import type { Close, FileRole, FileState, Fingerprint } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
 import type { FileKey } from './file-states.ts';
@@ -10,19 +11,19 @@ interface Entry<Rank> {
   readonly rank: Rank;
 }
 
-/** The queue is made anew only after this many served keys. */
+/** The queue is rebuilt only after this many keys were served. */
 const FEW_SERVED = 4096;
 
 /** The files that may have something to do. It may be changed while it is iterated. */
 export class Ready<Rank> {
-  /** By key: 1 for one that waits. A Set of that many would take ten times the memory. */
+  /** By key: 1 if it waits. A Set of as many keys would take ten times the memory. */
   #waits = new Uint8Array(1024);
   #rankOf: ((key: FileKey) => Rank) | undefined;
   #compare: (a: Rank, b: Rank) => number = () => 0;
-  /** In the order in which they came. Everything before `#first`, and what no longer waits, is passed over. */
+  /** In the order in which they came. Entries before `#first`, and keys that no longer wait, are skipped. */
   #queue: FileKey[] = [];
   #first = 0;
-  /** In the order of ranks; what is no longer in `#entries` is passed over. */
+  /** In the order of ranks. Entries that are no longer in `#entries` are skipped. */
   #ranked: Entry<Rank>[] = [];
   readonly #entries = new Map<FileKey, Entry<Rank>>();
 
@@ -45,11 +46,11 @@ export class Ready<Rank> {
   delete(key: FileKey): void {
     if (this.#has(key)) this.#waits[key] = 0;
     this.#entries.delete(key);
-    // At once: what is added again must stand at the end, not where it stood before.
+    // At once: a key that is added again must stand at the end, not at its old position.
     while (this.#first < this.#queue.length && !this.#has(this.#queue[this.#first] ?? -1)) this.#first += 1;
   }
 
-  /** From now on `compare` gives the order; the rank of a key is taken when it is added. */
+  /** From now on `compare` gives the order. The rank of a key is computed when it is added. */
   rank(rankOf: (key: FileKey) => Rank, compare: (a: Rank, b: Rank) => number): void {
     if (this.#rankOf !== undefined) return;
     const keys = [...this.#inTurn()];
@@ -74,7 +75,7 @@ export class Ready<Rank> {
     return this.#waits[key] === 1;
   }
 
-  /** Begins after what was served: to pass over it each time would cost more with each file. */
+  /** Starts after the keys that were served: skipping them each time would cost more with each file. */
   *#inTurn(): Generator<FileKey> {
     if (this.#first > FEW_SERVED && this.#first * 2 > this.#queue.length) {
       this.#queue = this.#queue.slice(this.#first);
@@ -87,7 +88,7 @@ export class Ready<Rank> {
     }
   }
 
-  /** After those of equal rank. */
+  /** The index after all entries of equal rank. */
   #place(rank: Rank): number {
     let low = 0;
     let high = this.#ranked.length;
@@ -109,7 +110,7 @@ export class Alarm {
   #timer: NodeJS.Timeout | undefined;
   #timerMs = Infinity;
 
-  /** Calls `onDue` with the keys whose instant has come. */
+  /** Calls `onDue` with the keys whose time has come. */
   constructor(now: () => number, onDue: (keys: readonly FileKey[]) => void) {
     this.#now = now;
     this.#onDue = onDue;
@@ -155,15 +156,15 @@ export class Alarm {
 /** Why a push was given up at the end. */
 export const NO_TIME = 'no time was left to send it';
 
-/** What a push needs to know of this run, and tells it. */
+/** What a push gets from this run, and reports to it. */
 export interface PushHandle {
-  /** It was torn once: copy it to the spool first. */
+  /** The file was torn once: copy it to the spool first. */
   readonly spoolFirst: boolean;
   /** Aborts when the push is given up, or the whole run is. */
   readonly signal: AbortSignal;
-  /** The store has so many bytes more. */
+  /** The store has received this many more bytes. */
   readonly onSent: (bytes: number) => void;
-  /** The newest close to which a state that was read can belong. */
+  /** The newest close that a state that was read can belong to. */
   readonly closeOf: (read: Fingerprint) => Close | undefined;
 }
 
@@ -175,8 +176,9 @@ interface UnderWay {
 }
 
 /**
- * The pushes under way, and how fast their bytes go. With a deadline it also says which file is still begun and which
- * push is given up, by the rules of model/file/deadline; without one every push is begun and none is given up.
+ * The pushes in flight, and how fast their bytes are sent. With a deadline it also decides which file is still begun
+ * and which push is given up, by the rules of model/file/deadline. Without one every push is begun and none is given
+ * up.
  */
 export class Priority {
   readonly #sizeOf: (path: RelPath) => number;
@@ -185,19 +187,21 @@ export class Priority {
   #rate = new SendingRate();
   readonly #underWay = new Map<FileKey, UnderWay>();
   #deadlineMs: number | undefined;
-  /** Stored bytes for each byte of a file. */
+  /** Stored bytes per byte of a file. */
   #ratio = 1;
 
-  /** `sizeOf`: size of the local file in bytes; 0 if it is gone. `signal`: its abort gives up every push. */
+  /**
+   * `sizeOf`: the size of the local file in bytes; 0 if it is gone. `signal`: when it aborts, every push is given up.
+   */
   constructor(sizeOf: (path: RelPath) => number, now: () => number, signal: AbortSignal) {
     this.#sizeOf = sizeOf;
     this.#now = now;
     this.#signal = signal;
-    // One listener for all pushes, of which there may be very many, one after the other.
+    // One listener for all pushes, because there may be very many, one after the other.
     signal.addEventListener('abort', () => this.giveUpAll(signal.reason), { once: true });
   }
 
-  /** What is not sent by then is never sent, ms since the epoch; undefined: there is time. */
+  /** A file that is not sent by then is never sent, ms since the epoch; undefined: no deadline. */
   get deadlineMs(): number | undefined {
     return this.#deadlineMs;
   }
@@ -211,13 +215,13 @@ export class Priority {
     return { role: fileState.role, bytes: this.#sizeOf(fileState.path) * this.#ratio };
   }
 
-  /** The link is another from now on. */
+  /** The link has changed. */
   forgetRate(): void {
     this.#rate = new SendingRate();
     for (let under = 0; under < this.#underWay.size; under += 1) this.#rate.began(this.#now());
   }
 
-  /** How many ms it takes, as measured, to send so many bytes of files; undefined if nothing was measured. */
+  /** How many ms sending this many bytes of files takes, as measured; undefined if nothing was measured. */
   takesMs(fileBytes: number): number | undefined {
     const rate = this.#rate.bytesPerMs(this.#now());
     return rate === undefined ? undefined : (fileBytes * this.#ratio) / rate;
@@ -231,7 +235,7 @@ export class Priority {
   isBegun(role: FileRole, sizeBytes: number): boolean {
     return (
       this.#deadlineMs === undefined ||
-      isBegun(
+      mayStart(
         { role, bytes: sizeBytes * this.#ratio },
         [...this.#underWay.values()].map((push) => this.#left(push)),
         this.#window(this.#deadlineMs),
@@ -270,7 +274,7 @@ export class Priority {
   giveUpLate(): void {
     if (this.#deadlineMs === undefined) return;
     const pushes = [...this.#underWay.values()].map((push) => ({ ...this.#left(push), stop: push.stop }));
-    // The measure lacks what the store has not acknowledged: right after a burst began, nearly all of it.
+    // The measurement lacks bytes that the store has not acknowledged: right after a burst began, nearly all of them.
     const unheardBytes = pushes.reduce((sum, { bytes }) => sum + Math.min(bytes, PART_BYTES), 0);
     const nowMs = this.#now();
     const bytesPerMs = this.#rate.bytesPerMsWith(unheardBytes, nowMs);
@@ -279,12 +283,12 @@ export class Priority {
     }
   }
 
-  /** This one is of no use any more. */
+  /** This push is no longer of use. */
   giveUp(key: FileKey, why: unknown): void {
     this.#underWay.get(key)?.stop.abort(why);
   }
 
-  /** Nothing that is under way is of use any more. */
+  /** No push in flight is of use any more. */
   giveUpAll(why: unknown): void {
     for (const { stop } of this.#underWay.values()) stop.abort(why);
   }

@@ -1,5 +1,5 @@
-// Declared files with content that the store does not have: closed and on its way, or still open. Looks only when
-// asked, at a checkpoint or a flush, and only at the files that can be unsaved, never at the whole work directory.
+// Declared files whose content the store does not have: closed and being sent, or still open. Looks only when asked, at
+// a checkpoint or a flush, and only at files that can be unsaved, never at the whole work directory.
 import { MOST_BEHIND } from '../../model/checkpoint/lacking.ts';
 import {
   type Close,
@@ -20,7 +20,7 @@ import type { Staged } from './staged.ts';
 
 export interface UnsavedFile {
   readonly path: RelPath;
-  /** Somebody has it open for writing, or has changed it and not closed it since. */
+  /** Some process has it open for writing, or has changed it and not closed it since. */
   readonly open: boolean;
 }
 
@@ -41,7 +41,7 @@ export class Unsaved {
     this.#sources = sources;
   }
 
-  /** Files of the role as they are now, each once. */
+  /** The unsaved files of the role in their current state, each once. */
   look(role: FileRole): readonly UnsavedFile[] {
     const { root, manifest } = this.#context;
     const { files, watcher } = this.#sources;
@@ -57,14 +57,14 @@ export class Unsaved {
   }
 
   /**
-   * Results that a set is ahead of if it is committed now. `upTo`: the newest close of its members, by its place among all
-   * closes; undefined: nobody knows it.
+   * Results that a set would be ahead of if it were committed now. `upTo`: the number of the newest close of its
+   * members, among all closes; undefined: unknown.
    */
   behind(upTo: number | undefined): readonly Behind[] {
     const { files, staged } = this.#sources;
     const behind = new Map<RelPath, Behind>();
-    // A walk tells no order: a file that was written before the members may have been closed by a death after them. What was
-    // written after the close is of a later one, which nothing has followed yet.
+    // A walk knows no order: a file that was written before the members may have been closed after them, for a dying
+    // process. What was written after the close belongs to a later close, which nothing has followed yet.
     const isFollowed = (state: Written, lastClose: Close | undefined): boolean => {
       const close = contentClose(this.#context, lastClose, state);
       return close !== undefined && isInOrder(close.how) && close.seq < (upTo ?? 0);
@@ -77,7 +77,7 @@ export class Unsaved {
       const now = factsBeneath(this.#context.root, path);
       if (now === undefined) continue;
       const followed = !open && isFollowed(now, files.get(path, 'result')?.lastClose);
-      // Of an empty file only a whole one is worth anything.
+      // An empty file is worth something only if it is whole.
       if (now.size === 0 && !followed) continue;
       if (open) behind.set(path, { path, open, size: now.size, mtimeNs: now.mtimeNs });
       else add(path, now, followed);
@@ -85,7 +85,7 @@ export class Unsaved {
     return [...behind.values()].slice(0, MOST_BEHIND);
   }
 
-  /** Written, without a close, since its content was stored or since before the task started. */
+  /** True if it was written, without a close, since its content was stored or since before the task started. */
   #isChanged(path: RelPath, role: FileRole): boolean {
     const fileState = this.#sources.files.get(path, role);
     const known = fileState?.inherited ?? fileState?.durable?.fingerprint;

@@ -1,5 +1,5 @@
-// What a restarted sidecar of the same attempt must know and cannot find out: which files were there before the task
-// started. Written before the task starts, in .capture/ of the work directory; checked before it is believed.
+// What a restarted sidecar of the same attempt must know and cannot find out: which files existed before the task
+// started. Written before the task starts, in .capture/ of the work directory, and checked before it is believed.
 import * as z from 'zod';
 import type { Order } from '../../model/checkpoint/rounds.ts';
 import type { Fingerprint } from '../../model/file/file-state.ts';
@@ -31,7 +31,7 @@ const fingerprints = z.array(
 const restoredFacts = z.object({
   /** `<attempt>-<generation>`; '' when there was none. */
   generation: z.string(),
-  /** Its members as they were placed. */
+  /** Its members in the state in which they were placed. */
   members: fingerprints,
   judgements: z.array(z.object({ generation: z.string(), good: z.boolean() })),
 });
@@ -42,12 +42,12 @@ const handover = z.object({
   /** Boot id of the kernel: after a restart of the machine every process of the task is dead. */
   boot: z.string(),
   who: z.object({ to: z.string(), taskName: z.string(), index: z.string(), run: z.string() }),
-  /** Until the first `capture watch` has taken it. */
+  /** Removed once the first `capture watch` has taken over. */
   restored: restoredFacts.optional(),
 });
 export type Handover = Readonly<z.infer<typeof handover>>;
 
-/** A file of the work directory: names of fields stay as they are. */
+/** A file in the work directory: the field names must not change. */
 const schema = z.object({
   attempt: z.int().positive(),
   runToken: z.string(),
@@ -58,7 +58,7 @@ const schema = z.object({
   alone: handover.optional(),
 });
 
-/** Where it stands follows from these. */
+/** The settings that the file's path follows from. */
 export type AttemptPlace = Pick<Settings, 'workdir' | 'sharedWorkdir' | 'identity'>;
 
 export interface AttemptFile {
@@ -72,7 +72,7 @@ export interface AttemptFile {
   readonly handover?: Handover | undefined;
 }
 
-/** The same, as it is written. */
+/** The same facts, in the form that is written. */
 export type AttemptFacts = Omit<AttemptFile, 'inherited' | 'baselines'> & {
   readonly inherited: Iterable<readonly [RelPath, Fingerprint]>;
   readonly baselines: Iterable<readonly [RelPath, Baseline]>;
@@ -105,7 +105,7 @@ const orderSchema = z.object({
   }),
 });
 
-/** For a sidecar that takes this attempt over; undefined: nothing is certain any more. Costs only sets if it fails. */
+/** For a sidecar that takes this attempt over; undefined: no order is certain any more. A failure only costs sets. */
 export function writeOrder(place: AttemptPlace, attempt: number, order: Order | undefined): void {
   const name = orderNameOf(place);
   try {
@@ -113,40 +113,40 @@ export function writeOrder(place: AttemptPlace, attempt: number, order: Order | 
     if (order === undefined) return;
     replacePrivateFile(dirOf(place), name, JSON.stringify({ attempt, order }));
   } catch {
-    // No room, or the task has removed its work directory.
+    // No space, or the task has removed its work directory.
   }
 }
 
-/** Undefined if nothing is certain, or it is of another attempt. */
+/** Undefined if no order is certain, or the file is another attempt's. */
 export function readOrder(place: AttemptPlace, attempt: number): Order | undefined {
   const parsed = orderSchema.safeParse(parseJson(readPrivateFile(dirOf(place), orderNameOf(place))));
   return parsed.success && parsed.data.attempt === attempt ? parsed.data.order : undefined;
 }
 
 /**
- * All that the attempt closed is stored, and its end is recorded: whoever owns the work directory may remove it, and need
- * not try again what is in vain.
+ * Everything that the attempt closed is stored, and its end is recorded: whoever owns the work directory may remove it,
+ * and need not repeat an attempt that is in vain.
  */
 export function markSaved(place: AttemptPlace, isInVain: boolean): void {
   try {
     replacePrivateFile(dirOf(place), savedNameOf(place), isInVain ? IN_VAIN : '');
   } catch {
-    // No room, or the task has removed its work directory: then it counts as not saved.
+    // No space, or the task has removed its work directory: then the attempt counts as not saved.
   }
 }
 
-/** Only these fields: a file state may carry more. */
+/** Only these fields: a file state may have more. */
 export function plain({ dev, ino, size, mtimeNs, ctimeNs }: Fingerprint): Fingerprint {
   return { dev, ino, size, mtimeNs, ctimeNs };
 }
 
-/** Undefined if there is none, or it is of another attempt. */
+/** Undefined if there is no file, or it is another attempt's. */
 export function readAttemptFile(settings: AttemptPlace, attempt: number): AttemptFile | undefined {
   const file = readLastAttemptFile(settings);
   return file?.attempt === attempt ? file : undefined;
 }
 
-/** Of the last attempt whose task was started in this work directory; undefined if there is none. */
+/** The file of the last attempt whose task was started in this work directory; undefined if there is none. */
 export function readLastAttemptFile(settings: AttemptPlace): AttemptFile | undefined {
   const parsed = schema.safeParse(parseJson(readPrivateFile(dirOf(settings), nameOf(settings))));
   if (!parsed.success) return undefined;
@@ -159,7 +159,7 @@ export function readLastAttemptFile(settings: AttemptPlace): AttemptFile | undef
   };
 }
 
-/** A file that a power failure cut short counts as none. */
+/** A file that a power failure cut short counts as missing. */
 function parseJson(text = ''): unknown {
   try {
     return JSON.parse(text);
@@ -182,7 +182,7 @@ function orderNameOf(place: AttemptPlace): string {
   return `${nameOf(place)}.${ORDER_FILE}`;
 }
 
-/** Of a work directory that tasks share nobody knows that all of them have ended. */
+/** In a shared work directory it is unknown whether all its tasks have ended. */
 function savedNameOf({ sharedWorkdir, identity }: AttemptPlace): string {
   const whose = sharedWorkdir ? `-${identity.taskName}.${keyIndex(identity)}` : '';
   return `${SAVED_FILE}${whose}`;

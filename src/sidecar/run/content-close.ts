@@ -1,14 +1,14 @@
-// Which close has made a content: the last that we heard of, unless the file was changed after it. Files have the time of
-// day, and closes the clock of the run: these differ when the time of day was set since.
+// Which close has made a content: the last reported one, unless the file was changed after it. Files have the time of
+// day, and closes the clock of the run: the two differ if the time of day was set since.
 import type { Close } from '../../model/file/file-state.ts';
 import { closeOfContent, isAfter } from '../../model/file/suspect.ts';
 import { fileAgeMs } from '../../native/network-files.ts';
 import type { Needs } from './context.ts';
 
-type Uses = Needs<'root' | 'now'>;
+type ClockContext = Needs<'root' | 'now'>;
 
 export function contentClose(
-  { root, now }: Uses,
+  { root, now }: ClockContext,
   lastClose: Close | undefined,
   { mtimeNs }: { readonly mtimeNs: string },
 ): Close | undefined {
@@ -16,9 +16,9 @@ export function contentClose(
   return closeOfContent(lastClose, nowMs - (fileAgeMs(root, mtimeNs) ?? Infinity), nowMs);
 }
 
-/** True if the inode was changed after the close; on a network file system by the clock of its server. */
+/** True if the inode was changed after the close. On a network file system its server's clock counts. */
 export function isChangedAfter(
-  { root, now }: Uses,
+  { root, now }: ClockContext,
   close: Close,
   { ctimeNs }: { readonly ctimeNs: string },
 ): boolean {

@@ -1,5 +1,5 @@
-// What the stages of the sidecar work with: one object, made by sidecar/startup/start.ts and owned by sidecar.ts. Each
-// stage says which of it it takes (`Needs`).
+// The objects that the stages of the sidecar work with, made by sidecar/startup/start.ts and owned by sidecar.ts. Each
+// stage says which fields it uses (`Needs`).
 import type { Log } from '../../log/log.ts';
 import type { History } from '../../model/checkpoint/history.ts';
 import type { Fingerprint } from '../../model/file/file-state.ts';
@@ -22,10 +22,10 @@ import type { Progress } from './progress.ts';
 import type { OwnUse } from './shared.ts';
 import type { TaskNews } from './task-news.ts';
 
-/** The process that this run is of: its launcher, or this one. */
+/** The process that this run belongs to: its launcher, or this process. */
 export interface Caller {
   readonly env: NodeJS.ProcessEnv;
-  /** A descriptor of ours: where it writes its messages. */
+  /** The descriptor, in this process, that it writes its messages to. */
   readonly stderr: number;
 }
 
@@ -42,36 +42,36 @@ export interface Context {
   readonly runToken: string;
   readonly startedAt: string;
   /**
-   * Set if this attempt was begun before: by a sidecar that died, or by `capture restore --handoff`. Its task may be
+   * Set if this attempt was begun before, by a sidecar that died or by `capture restore --handoff`. Its task may be
    * running.
    */
   readonly resumed: 'replaced' | 'handed-over' | undefined;
-  /** What is left for the next `capture watch` of this attempt; undefined below a launcher. */
+  /** Left for the next `capture watch` of this attempt; undefined below a launcher. */
   readonly handover: Handover | undefined;
   readonly history: History;
   readonly ledger: Ledger;
   readonly fence: Fence;
   readonly tidy: Tidy;
-  /** What the sidecar that is being replaced had recorded of what this attempt uses. */
+  /** The resources of this attempt that the replaced sidecar had recorded. */
   readonly usedBefore: Resources | undefined;
-  /** Reads files, and sends them under this attempt's name. */
+  /** Reads files, and sends them on behalf of this attempt. */
   readonly sender: Sender;
   /** Undefined if nothing is ever reclaimed. */
   readonly reclaimer: Reclaimer | undefined;
-  /** Content that needs no push: that of stored results, and of inputs that were there before the task started. */
+  /** Content that needs no push: stored results, and inputs that existed before the task started. */
   readonly baselines: Baselines;
-  /** Declared files that were there before the task started, as they were. */
+  /** Declared files that existed before the task started, in their state then. */
   readonly inherited: PathMap<Fingerprint>;
-  /** What results have lost by the resume of this attempt, or of one before it. */
+  /** What results lack because this attempt, or an earlier one, resumed from a checkpoint. */
   readonly lacking: readonly Lacking[];
-  /** Shared by everything that is known by path, because there may be very many. */
+  /** Shared by all tables that are keyed by path, because there may be very many paths. */
   readonly paths: Paths;
   /** Aborted when the sidecar gives everything up (fenced). */
   readonly signal: AbortSignal;
   /** Shared with other runs of this process. */
   readonly places: Places;
   readonly use: OwnUse;
-  /** For what the user has run beside the task. */
+  /** For commands that the user runs beside the task. */
   readonly caller: Caller;
   readonly progress: Progress;
   readonly outage: Outage;
@@ -79,5 +79,5 @@ export interface Context {
   readonly taskNews: TaskNews;
 }
 
-/** What one stage takes of it. */
+/** The fields of the context that one stage uses. */
 export type Needs<Field extends keyof Context> = Pick<Context, Field>;

@@ -1,10 +1,10 @@
-// Learns from the tries of all store operations that the store has stopped working. Says so once, with how many files
+// Notices from the tries of all store operations that the store has stopped working. Says so once, with how many files
 // wait and what to do, and says once that it works again; never for each file.
 import type { Log } from '../../log/log.ts';
 import { formatMs, plural } from '../../model/units.ts';
 import type { OnTry, StoreError, StoreUse } from '../../store/contract/store.ts';
 
-/** A failure that a retry mends counts as an outage only after it has lasted this long. */
+/** A failure that a retry overcomes counts as an outage only after it has lasted this long. */
 const QUIET_MS = 3000;
 
 /** How long the end of the run waits for a store that is gone, in ms: as long as one operation is retried. */
@@ -18,7 +18,7 @@ export interface OutageRun {
   readonly onOver: () => void;
 }
 
-/** Until `runs` is called nothing has been started: the start waits for the store, then fails. */
+/** Before `runs` is called nothing has been started: the start waits for the store, then fails. */
 export function openOutage(log: Log, now: () => number): Outage {
   const outage = new Outage(log, now);
   outage.asked();
@@ -28,7 +28,7 @@ export function openOutage(log: Log, now: () => number): Outage {
 export class Outage {
   readonly #log: Log;
   readonly #now: () => number;
-  /** By use: a read that succeeds does not end a failure of the writes. */
+  /** By use: a successful read does not end a failure of the writes. */
   readonly #troubles = new Map<StoreUse, StoreError>();
   readonly #lasting = new Set<string>();
   #run: OutageRun | undefined;
@@ -44,7 +44,7 @@ export class Outage {
     this.#sinceMs = now();
   }
 
-  /** Something is asked now. A server that does not even refuse fails its first try only after half a minute. */
+  /** A request begins. A server that does not even refuse fails its first try only after half a minute. */
   asked(): void {
     this.#arm();
   }
@@ -61,7 +61,7 @@ export class Outage {
     else this.#arm();
   };
 
-  /** For the fence's `onLooked`: our claim is gone from the store, or is there again. */
+  /** For the fence's `onLooked`: our claim is gone from the store, or has returned. */
   readonly looked = (lost: StoreError | undefined): void => {
     if (lost === undefined) {
       if (this.#claimLost) this.#log.info('the claim of this attempt is in the store again');
@@ -72,12 +72,12 @@ export class Outage {
     }
   };
 
-  /** True if the user has been told that the store does not work, so that no single failure need be told. */
+  /** True if the user knows that the store does not work: no single failure needs a message then. */
   get isKnown(): boolean {
     return this.#said || this.#claimLost;
   }
 
-  /** Another store, or none, stands in its place. */
+  /** The store is gone, or another one is in its place. */
   get isLost(): boolean {
     return this.#claimLost || [...this.#troubles.values()].some(({ kind }) => kind === 'lost');
   }
@@ -93,7 +93,7 @@ export class Outage {
     this.#run = run;
   }
 
-  /** The task has ended; what waits is retried for this long at most. */
+  /** The task has ended; waiting files are retried for this long at most. */
   drains(forMs: number): void {
     this.#drainMs = forMs;
     if (this.#said) this.#sayBegin('the task has ended, and the store does not work');
@@ -119,7 +119,10 @@ export class Outage {
     this.#timer ??= setTimeout(() => this.#sayBegin('the store does not work'), QUIET_MS).unref();
   }
 
-  /** If a right is missing for some keys only, each success with another key would end the outage and begin it anew. */
+  /**
+   * If a permission is missing for some keys only, each success with another key would end the outage and begin a new
+   * one.
+   */
   #sayLasting(error: StoreError): void {
     if (this.#lasting.has(error.message)) return;
     this.#lasting.add(error.message);

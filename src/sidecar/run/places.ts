@@ -1,58 +1,74 @@
-// How many pushes are under way at once, of all tasks that send to one store from here, and who may begin when one has
-// ended: a checkpoint before a small result before a large one, the results of a task whose time is short before those of
-// others, then the task that has fewest under way. It knows no file.
+// Limits the pushes in flight of all tasks that send to one store from here, and decides who may begin one when a push
+// has ended: a task whose time is short, then the task with the fewest in flight. Each task decides which of its files
+// is first. Knows no files.
 import type { FileRole } from '../../model/file/file-state.ts';
 
-/** Pushes under way at once: enough small ones to hide the store's latency, few enough large ones for the memory. */
+/** Pushes in flight: enough small ones to hide the store's latency, few enough large ones for the memory. */
 const MOST = 32;
 const MOST_LARGE = 8;
-/** Of these, what several tasks leave free of results: a checkpoint of one never waits for the results of another. */
+/**
+ * Several tasks leave this many of them free of results: a checkpoint of one task never waits for the results of
+ * another.
+ */
 const KEPT = 4;
 const KEPT_LARGE = 2;
+/** With several tasks, each may have this many large pushes in flight for each free place: they may take hours. */
+const LARGE_FOR_EACH_FREE = 2;
+/** A task that has no large push may begin one up to this many: whoever was alone may hold all MOST_LARGE. */
+const MOST_LARGE_WITH_FIRSTS = 16;
 
 export interface PushKind {
   readonly role: FileRole;
-  /** A worker reads it, and its parts take memory. */
+  /** A worker reads the file, and its parts take memory. */
   readonly isLarge: boolean;
 }
 
-/** What one task has of the places. */
-export interface Seat {
-  /** May one more begin? If not, the seat is told when it may. */
+/** One task's access to the places. */
+export interface PushQuota {
+  /** May one more push begin? If not, `serve` is called when it may. */
   hasRoom(kind: PushKind): boolean;
-  /** No push of this role may begin, and the seat is told when one may. */
+  /** No push of this role may begin; `serve` is called when one may. */
   waits(role: FileRole): boolean;
-  /** One begins, whether there is room or not. */
+  /** A push begins, whether there is room or not. */
   take(kind: PushKind): void;
-  /** One has ended. */
+  /** A push has ended. */
   leave(kind: PushKind): void;
-  /** It is stopped soon, or that was taken back. */
+  /** The task will be stopped soon, or that was withdrawn. */
   hurry(isHurried: boolean): void;
-  /** No further one begins here. */
+  /** Begins no further push here. */
   close(): void;
 }
 
-interface Sitting {
-  /** Begins what has room now. */
+interface TaskPushes {
+  /** Begins the pushes that have room now. */
   readonly serve: () => void;
-  /** By rank. */
+  /** The kinds of push that wait for room, by rank. */
   readonly wants: Map<number, PushKind>;
-  held: number;
+  inFlight: number;
+  /** The large ones among them. */
+  large: number;
   isHurried: boolean;
-  /** When it was last served, in turns. */
+  /** The turn in which it was last served. */
   turn: number;
 }
 
+/** Pushes in flight of all tasks. */
+interface InFlight {
+  all: number;
+  results: number;
+}
+
 export class Places {
-  readonly #sitting = new Set<Sitting>();
-  #held = 0;
-  #large = 0;
+  readonly #tasks = new Set<TaskPushes>();
+  readonly #inFlight: InFlight = { all: 0, results: 0 };
+  /** The large ones among them. */
+  readonly #large: InFlight = { all: 0, results: 0 };
   #turn = 0;
 
-  /** `serve` is called when there is room again for what had none. */
-  open(serve: () => void): Seat {
-    const one: Sitting = { serve, wants: new Map(), held: 0, isHurried: false, turn: 0 };
-    this.#sitting.add(one);
+  /** `serve` is called when there is room again for a push that had none. */
+  open(serve: () => void): PushQuota {
+    const one: TaskPushes = { serve, wants: new Map(), inFlight: 0, large: 0, isHurried: false, turn: 0 };
+    this.#tasks.add(one);
     return {
       hasRoom: (kind) => {
         if (this.#hasRoom(one, kind)) return true;
@@ -72,22 +88,30 @@ export class Places {
       },
       close: () => {
         one.wants.clear();
-        this.#sitting.delete(one);
+        this.#tasks.delete(one);
         this.#serve();
       },
     };
   }
 
-  #take(one: Sitting, { isLarge }: PushKind, count: 1 | -1): void {
-    one.held += count;
-    this.#held += count;
-    if (isLarge) this.#large += count;
+  #take(one: TaskPushes, { role, isLarge }: PushKind, count: 1 | -1): void {
+    one.inFlight += count;
+    if (isLarge) one.large += count;
+    for (const counts of isLarge ? [this.#inFlight, this.#large] : [this.#inFlight]) {
+      counts.all += count;
+      if (role === 'result') counts.results += count;
+    }
   }
 
-  #hasRoom({ isHurried }: Sitting, { role, isLarge }: PushKind): boolean {
-    const isKept = this.#sitting.size > 1 && role !== 'checkpoint' && !isHurried;
-    if (this.#held >= MOST - (isKept ? KEPT : 0)) return false;
-    return !isLarge || this.#large < MOST_LARGE - (isKept ? KEPT_LARGE : 0);
+  #hasRoom({ large, isHurried }: TaskPushes, { role, isLarge }: PushKind): boolean {
+    const isShared = this.#tasks.size > 1 && !isHurried;
+    const leftOf = ({ all, results }: InFlight, most: number, kept: number): number =>
+      isShared && role === 'result' ? Math.min(most - all, most - kept - results) : most - all;
+    if (leftOf(this.#inFlight, MOST, KEPT) <= 0) return false;
+    if (!isLarge) return true;
+    if (isShared && large === 0 && this.#large.all < MOST_LARGE_WITH_FIRSTS) return true;
+    const free = leftOf(this.#large, MOST_LARGE, KEPT_LARGE);
+    return isShared ? large < free * LARGE_FOR_EACH_FREE : free > 0;
   }
 
   #serve(): void {
@@ -99,38 +123,34 @@ export class Places {
     }
   }
 
-  /** Who waits for something that has room. */
-  #next(): Sitting | undefined {
-    let first: { readonly one: Sitting; readonly rank: number } | undefined;
-    for (const one of this.#sitting) {
-      const ranks = [...one.wants].flatMap(([rank, kind]) => (this.#hasRoom(one, kind) ? [rank] : []));
-      if (ranks.length === 0) continue;
-      const rank = Math.min(...ranks);
-      if (first === undefined || isBefore({ one, rank }, first)) first = { one, rank };
+  /** Among the tasks that wait for a push that has room, the one with the fewest in flight. */
+  #next(): TaskPushes | undefined {
+    let first: Candidate | undefined;
+    for (const one of this.#tasks) {
+      for (const [rank, kind] of one.wants) {
+        if (!this.#hasRoom(one, kind)) continue;
+        const candidate = { one, rank, inFlight: kind.isLarge ? one.large : one.inFlight };
+        if (first === undefined || isBefore(candidate, first)) first = candidate;
+      }
     }
     return first?.one;
   }
 }
 
-interface Claim {
-  readonly one: Sitting;
+interface Candidate {
+  readonly one: TaskPushes;
   readonly rank: number;
+  /** Pushes in flight of the same kind. */
+  readonly inFlight: number;
 }
 
-function isBefore(a: Claim, b: Claim): boolean {
-  const [ofA, ofB] = [urgencyOf(a), urgencyOf(b)];
-  if (ofA !== ofB) return ofA < ofB;
-  return a.one.held === b.one.held ? a.one.turn < b.one.turn : a.one.held < b.one.held;
+/** Results of a task that will be stopped soon are sent now or never. */
+function isBefore(a: Candidate, b: Candidate): boolean {
+  if (a.one.isHurried !== b.one.isHurried) return a.one.isHurried;
+  if (a.one.isHurried && a.rank !== b.rank) return a.rank < b.rank;
+  return a.inFlight === b.inFlight ? a.one.turn < b.one.turn : a.inFlight < b.inFlight;
 }
-
-/** Results of a task that is stopped soon are sent now or never. */
-function urgencyOf({ one, rank }: Claim): number {
-  return one.isHurried || rank < RESULTS ? rank : rank + RESULTS;
-}
-
-/** The rank of the first that are results. */
-const RESULTS = 2;
 
 function rankOf({ role, isLarge }: PushKind): number {
-  return (role === 'checkpoint' ? 0 : RESULTS) + (isLarge ? 1 : 0);
+  return (role === 'checkpoint' ? 0 : 2) + (isLarge ? 1 : 0);
 }

@@ -1,4 +1,4 @@
-// A progress line for what takes longer than a second, on a terminal. It never mixes with messages (drawnLine).
+// A progress line on a terminal for work that takes longer than a second. It never mixes with messages (drawnLine).
 import { drawnLine, ERASED_LINE, progressLine, type FileProgress } from '../../model/format/progress-line.ts';
 
 const QUIET_MS = 1000;
@@ -6,7 +6,7 @@ const EVERY_MS = 250;
 
 export class Progress {
   readonly #draw: ((text: string) => void) | undefined;
-  /** Bytes that have been moved of each file that is not done. */
+  /** Bytes that were moved so far of each unfinished file. */
   readonly #onTheirWay = new Map<FileProgress, number>();
   #filesDone = 0;
   #bytesDone = 0;
@@ -18,7 +18,7 @@ export class Progress {
     this.#draw = draw;
   }
 
-  /** A file is on its way, whether or not a piece of work is shown. */
+  /** A file is being moved, whether or not a piece of work is shown. */
   file(): FileProgress {
     const file: FileProgress = {
       moved: (bytes) => this.#onTheirWay.set(file, (this.#onTheirWay.get(file) ?? 0) + bytes),
@@ -32,7 +32,7 @@ export class Progress {
     return file;
   }
 
-  /** Begins a piece of work: so many files with `bytes` in all are to come; undefined if nobody knows. */
+  /** Begins a piece of work: `files` files with `bytes` in all follow; undefined if the size is unknown. */
   begin(what: string, files: number, bytes: number | undefined): void {
     this.end();
     const draw = this.#draw;

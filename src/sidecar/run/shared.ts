@@ -1,6 +1,6 @@
-// What the runs of one process share. Those that send to the same store in the same way share what leads there: sockets and
-// credentials, worker threads, places for pushes, the link under --bandwidth. So a store that does not work holds up
-// nobody but those who use it. A sidecar of one run has all of it for itself.
+// What the runs of one process share. Runs that send to the same store in the same way share sockets and credentials,
+// worker threads, places for pushes, and the link under --bandwidth. So a store that does not work holds up only the
+// runs that use it. A sidecar of one run has everything for itself.
 import type { Settings } from '../../model/format/settings.ts';
 import { type Share, Shares } from '../../model/shares.ts';
 import type { Pool } from '../../read/workers.ts';
@@ -9,23 +9,23 @@ import type { LimitedLink } from '../../upload/bandwidth.ts';
 import { SpareInstance } from '../../watch/spare-instance.ts';
 import { Places } from './places.ts';
 
-/** What those share that send to one store in one way. */
-export interface Common {
+/** Shared by the runs that send to one store in the same way. */
+export interface PushResources {
   readonly pool: Pool;
   readonly places: Places;
   readonly link: LimitedLink;
 }
 
-/** What one run has used of the process. */
+/** The part of the process's resources that one run has used. */
 export interface OwnUse {
-  /** CPU time: of each moment its part, as one of so many. */
+  /** CPU time: at each moment the run's share is the process's time divided by the number of runs. */
   cpuS(): number;
-  /** Its part of the process's memory now. */
+  /** The run's part of the process's memory now. */
   memoryPart(): number;
 }
 
 export interface SharedOptions {
-  /** Several runs come and go; else there is one, and all that the process uses is its. */
+  /** True if several runs come and go. Else there is one run, and it accounts for everything that the process uses. */
   readonly isMany: boolean;
 }
 
@@ -37,7 +37,7 @@ export class Shared {
   readonly connections: Connections = new Shares(async (opened) =>
     (await opened.catch(() => undefined))?.close(),
   );
-  readonly #commons = new Shares<Common>(({ pool }) => pool.close());
+  readonly #pushResources = new Shares<PushResources>(({ pool }) => pool.close());
   readonly #runs = new Set<RunUse>();
 
   constructor({ isMany }: SharedOptions) {
@@ -45,14 +45,18 @@ export class Shared {
     this.spare = isMany ? new SpareInstance() : undefined;
   }
 
-  /** Of all that would open the same pool. */
-  common(settings: Settings, openPool: () => Pool): Share<Common> {
+  /** For all runs that would open the same pool. */
+  pushResources(settings: Settings, openPool: () => Pool): Share<PushResources> {
     const { to, workers, spoolDir, spoolLimitBytes, bandwidthBytes } = settings;
     const key = JSON.stringify([to, workers, spoolDir, spoolLimitBytes, bandwidthBytes]);
-    return this.#commons.take(key, () => ({ pool: openPool(), places: new Places(), link: { freeMs: 0 } }));
+    return this.#pushResources.take(key, () => ({
+      pool: openPool(),
+      places: new Places(),
+      link: { freeMs: 0 },
+    }));
   }
 
-  /** A run begins. What it has used counts from now on, or if it is the only one, from the start of the process. */
+  /** A run begins. Its use counts from now on or, if it is the only run, from the start of the process. */
   begin(): OwnUse & { end(): void } {
     this.#settle();
     const run = new RunUse(this.isMany ? cpuS() : 0);
@@ -70,7 +74,7 @@ export class Shared {
     };
   }
 
-  /** Until now they were as many as they are. */
+  /** Accounts for the time up to now, before the number of runs changes. */
   #settle(): void {
     const nowS = cpuS();
     for (const run of this.#runs) run.settle(nowS, this.#runs.size);

@@ -1,5 +1,5 @@
-// Would the end of the task be known here by now? A sidecar that stood still (stopped, or without CPU time) wakes to
-// timers that are due, and hears only after them that the task has ended meanwhile: time alone proves nothing.
+// Would we know by now if the task had ended? A sidecar that stood still (stopped, or without CPU time) first runs the
+// timers that are due when it wakes, and hears only then that the task has ended meanwhile: time alone proves nothing.
 import { lifeOf, readStat } from '../../native/processes.ts';
 
 export class TaskNews {
@@ -15,7 +15,10 @@ export class TaskNews {
     this.#hasEnded = hasEnded;
   }
 
-  /** The task's main process, which its launcher has started. Without one (`capture watch`) time and an exit file have to do. */
+  /**
+   * The task's main process, started by its launcher. Without one (`capture watch`) time and an exit file have to
+   * suffice.
+   */
   started(pid: number): void {
     this.#startTicks = readStat(pid)?.startTicks;
     if (this.#startTicks === undefined) return; // hidden from us (hidepid), or gone
@@ -23,7 +26,7 @@ export class TaskNews {
     this.#seenAliveMs = this.#now();
   }
 
-  /** True if it is `atMs` (since the epoch) or later, and the task's main process lived then. */
+  /** True if it is `atMs` (since the epoch) or later, and the task's main process was alive then. */
   reaches(atMs: number): boolean {
     if (atMs <= this.#seenAliveMs) return true;
     const nowMs = this.#now();
@@ -31,7 +34,7 @@ export class TaskNews {
     if (this.#pid === undefined) return !this.#hasEnded();
     const stat = readStat(this.#pid);
     if (stat === undefined || stat.startTicks !== this.#startTicks) return false;
-    // Of several threads the others may work on when the first one has ended.
+    // When the first of several threads has ended, the others may still be running.
     if (lifeOf(stat) !== 'alive' && stat.threads <= 1) return false;
     this.#seenAliveMs = nowMs;
     return true;

@@ -1,5 +1,5 @@
-// The time that the end of the run has: until the instant at which we are killed, if one is known, else
-// `--drain-timeout`. A SIGTERM during the drain shortens it, and a lost store; nothing makes it longer.
+// The time for the end of the run: until the instant at which we are killed, if it is known, else `--drain-timeout`. A
+// SIGTERM during the drain or a lost store shortens it; nothing extends it.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BackOff, linkSignals, pauseAfter } from '../../model/waiting.ts';
 import { type LongTimer, startTimer } from '../../native/clock.ts';
@@ -8,7 +8,7 @@ import { LOST_WAIT_MS, type Outage } from '../run/outage.ts';
 
 /** Time kept for the last record if the end is known, ms. */
 export const RECORD_MARGIN_MS = 1000;
-/** After `--drain-timeout` nobody kills us: the record that names what is left gets this much time. */
+/** After `--drain-timeout` nobody kills us: this much time is left for the record that names the files left behind. */
 const RECORD_EXTRA_MS = 10_000;
 
 export interface DrainWindow {
@@ -23,11 +23,11 @@ export interface DrainWindow {
 }
 
 interface DrainWindowOptions {
-  /** Ms since the epoch at which we are killed, if that is known. */
+  /** When we are killed, ms since the epoch, if that is known. */
   readonly deadlineMs: number | undefined;
   readonly drainTimeoutMs: number;
   readonly now: () => number;
-  /** Aborts everything: when the run is fenced, and when the window is over. */
+  /** Aborts everything: when the run is fenced, and when the window has ended. */
   readonly stop: AbortController;
 }
 
@@ -61,7 +61,7 @@ interface Limit {
   close(): void;
 }
 
-/** Aborts at the earliest of the ends that it was given. */
+/** Aborts at the earliest end that it was given. */
 function openLimit(reason: string, signal: AbortSignal): Limit {
   const stop = new AbortController();
   const timers: LongTimer[] = [];
@@ -98,9 +98,9 @@ export async function retryUntil<T>(step: () => Promise<T>, signal: AbortSignal)
 const LOOK_EVERY_MS = 1000;
 
 /**
- * Ends the drain once the store is gone, or is another one, for a minute without a break. A file system may be mounted
- * again, so we wait for it as in any outage, but not for all of `--drain-timeout`: what the store held will hardly come
- * back by itself.
+ * Ends the drain once the store has been gone, or has been another one, for a whole minute. A file system may be
+ * mounted again, so we wait for it as in any outage, but not for all of `--drain-timeout`: what the store held will
+ * hardly return by itself.
  */
 export function endWhenLost(
   outage: Pick<Outage, 'isLost'>,

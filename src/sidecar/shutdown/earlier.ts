@@ -1,9 +1,9 @@
-// When this attempt has done its part: deals with what earlier attempts of the index have left in the store, partial
-// results and orphaned objects. What they closed and nobody has stored whole keeps the index from being done.
+// After this attempt's own work: handles what earlier attempts of the index have left in the store, partial results and
+// orphaned objects. While a result that they closed is not stored whole, the index is not done.
 import pLimit from 'p-limit';
 import type { Log } from '../../log/log.ts';
-import { leftOf, namesOf, stillLacking } from '../../model/checkpoint/lacking.ts';
-import { keysOf } from '../../model/checkpoint/retention.ts';
+import { lackingAsLeft, lackingNames, stillLacking } from '../../model/checkpoint/lacking.ts';
+import { generationKeys } from '../../model/checkpoint/retention.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { mayCompress, momentPrefix, parseMoment, resultKey } from '../../model/format/keys.ts';
 import type { Generation, Lacking, LeftFile, StoredFile } from '../../model/format/records.ts';
@@ -17,8 +17,7 @@ import { unrecordedPartials, unrecordedPartialsBelow } from '../queue/partials.t
 import type { Needs } from '../run/context.ts';
 import type { FinishParts } from './outcome.ts';
 
-/** What it takes of the run. */
-type Uses = Needs<
+type EarlierContext = Needs<
   | 'scope'
   | 'manifest'
   | 'store'
@@ -37,21 +36,21 @@ type Uses = Needs<
 const LISTINGS_AT_ONCE = 8;
 /** If a task gives each checkpoint a name of its own, only the first names are looked at. */
 const MOST_PATHS = 1000;
-/** Of each path. */
+/** The limit for each path. */
 const MOST_OF_PATH = 1000;
 
 export interface Earlier {
-  /** What results lack, for the last record. If there is any, the index is not done. */
+  /** What results lack, for the last record. If it is not empty, the index is not done. */
   readonly left: readonly LeftFile[];
-  /** A further attempt can do no more about it: the task has ended well, and has not written these results again. */
+  /** A further attempt cannot change it: the task has ended well, and has not written these results again. */
   readonly isLasting: boolean;
-  /** Keys that nobody needs once the last record is written. */
+  /** Keys that are not needed any more once the last record is written. */
   readonly obsolete: readonly string[];
 }
 
 /**
- * Deals with all partial results of earlier attempts: those that are whole get their good name, those of results that
- * are missing for good are named to the user, and those of results stored whole since are obsolete. `unfinished`:
+ * Handles all partial results of earlier attempts. Those that are whole get their good name. Those of results that are
+ * missing for good are named to the user. Those of results that were stored whole since are obsolete. `unfinished`:
  * results that came with the checkpoint, and that the task has not continued.
  */
 export async function resolveEarlier(
@@ -61,7 +60,7 @@ export async function resolveEarlier(
 ): Promise<Earlier> {
   const { context, files } = parts;
   const { ledger, history, manifest } = context;
-  // What nobody declares any more, nobody misses.
+  // Nobody misses what is no longer declared.
   const isMissed = ({ path }: { readonly path: RelPath }): boolean => manifest.rolesOf(path).result;
   const recorded = await stillStaged(context, history.partials, signal);
   const partials = [...recorded, ...(await noteUnrecorded(parts, signal))].toSorted(oldestFirst);
@@ -69,7 +68,7 @@ export async function resolveEarlier(
   const there = new Set(partials.map(({ key }) => key));
   const isWhole = ({ key, whole }: Lacking): boolean => whole === true && key !== undefined && there.has(key);
   const proven = new Set(lacked.filter(isWhole).map(({ key }) => key));
-  // Whoever has moved or deleted the object has dealt with it.
+  // If the object was moved or deleted, it has been dealt with.
   const lacking = lacked.filter(
     (one) => !isWhole(one) && (one.open || one.key === undefined || there.has(one.key)),
   );
@@ -96,13 +95,13 @@ export async function resolveEarlier(
   tell(context, found);
   return {
     left: leftIn(found),
-    // What is whole and could not be named now can be named then.
+    // Whole results that could not get their name now can get it then.
     isLasting: unnamed.length === 0,
     obsolete: [...obsolete, ...whole.filter((partial) => !unnamed.includes(partial))].map(({ key }) => key),
   };
 }
 
-/** What is not stored whole. */
+/** Results that are not stored whole. */
 interface Missing {
   readonly kept: readonly StoredFile[];
   readonly unfinished: readonly RelPath[];
@@ -110,24 +109,24 @@ interface Missing {
 }
 
 function leftIn({ kept, unfinished, lacking }: Missing): readonly LeftFile[] {
-  const left = [...lacking.map(leftOf), ...unfinished.map(leftUnfinished), ...kept.map(leftAs)];
+  const left = [...lacking.map(lackingAsLeft), ...unfinished.map(leftUnfinished), ...kept.map(leftAs)];
   const whys = new Map<RelPath, readonly string[]>();
   for (const { path, why } of left) whys.set(path, [...(whys.get(path) ?? []), why]);
   return [...whys].map(([path, why]) => ({ path, why: why.join('; ') }));
 }
 
-function tell(context: Uses, { kept, unfinished, lacking }: Missing): void {
+function tell(context: EarlierContext, { kept, unfinished, lacking }: Missing): void {
   tellLacking(context.log, lacking);
   if (unfinished.length > 0) tellUnfinished(context.log, unfinished);
   if (kept.length > 0) tellKept(context, kept);
 }
 
 /**
- * Without those that got their name, or were deleted, before their attempt was killed and could record it. One with its
- * name is noted as a result, unless newer content is.
+ * Leaves out staged objects that got their name, or were deleted, before their attempt was killed and could record it.
+ * One that got its name is noted as a result, unless newer content is.
  */
 async function stillStaged(
-  { store, scope, ledger }: Uses,
+  { store, scope, ledger }: EarlierContext,
   partials: readonly StoredFile[],
   signal: AbortSignal,
 ): Promise<readonly StoredFile[]> {
@@ -140,14 +139,14 @@ async function stillStaged(
     if (named?.meta['push'] === partial.push) ledger.noteResult({ ...partial, key, suspect: undefined });
     return false;
   };
-  // Whoever could not look names it.
+  // An object that could not be looked up counts as existing, and is named.
   const isThere = await pLimit(LISTINGS_AT_ONCE).map(partials, (one) => look(one).catch(() => true));
   return partials.filter((_, at) => isThere[at]);
 }
 
 /**
- * What attempts have left that did not live to record it: results go into the ledger, staged objects are returned. If this
- * fails, they stay where they are.
+ * What attempts left behind when they died before they could record it: results are added to the ledger, staged objects
+ * are returned. If this fails, the objects stay where they are.
  */
 async function noteUnrecorded(
   { context, files }: FinishParts,
@@ -173,7 +172,7 @@ async function noteUnrecorded(
 }
 
 async function noteResults(
-  { store, scope, history, ledger }: Uses,
+  { store, scope, history, ledger }: EarlierContext,
   paths: readonly RelPath[],
   signal: AbortSignal,
 ): Promise<void> {
@@ -188,12 +187,15 @@ function tellLacking(log: Log, lacking: readonly Lacking[]): void {
   const nowhere = lacking.filter(({ key }) => key === undefined);
   const partial = lacking.filter(({ key }) => key !== undefined);
   if (nowhere.length > 0)
-    log.warn(`what killed attempts had written to these results is stored nowhere: ${namesOf(nowhere)}`, {
-      hint: 'run it once more with --no-restore, and declare append-only files that stay open with --companions',
-    });
+    log.warn(
+      `what killed attempts had written to these results is stored nowhere: ${lackingNames(nowhere)}`,
+      {
+        hint: 'run it once more with --no-restore, and declare append-only files that stay open with --companions',
+      },
+    );
   if (partial.length > 0)
     log.warn(
-      `what killed attempts had written to these results is stored only as a death left it: ${namesOf(partial)}`,
+      `what killed attempts had written to these results is stored only as a death left it: ${lackingNames(partial)}`,
       {
         hint: 'put it together with what a later attempt has stored of each, or run it once more with --no-restore',
       },
@@ -225,7 +227,7 @@ function tellUnfinished(log: Log, unfinished: readonly RelPath[]): void {
   );
 }
 
-function tellKept({ log, scope }: Uses, kept: readonly StoredFile[]): void {
+function tellKept({ log, scope }: EarlierContext, kept: readonly StoredFile[]): void {
   const [first] = kept;
   const more = kept.length > 1 ? `, and ${kept.length - 1} more` : '';
   log.warn(
@@ -248,12 +250,13 @@ function leftUnfinished(path: RelPath): LeftFile {
 }
 
 /**
- * Deletes orphaned objects: what earlier attempts of this index sent and never recorded, or dropped and did not delete,
- * because they were killed in between. Never deletes what the newest record of any attempt names, nor anything of a
- * later attempt. `seen`: declared checkpoints and companions of this run. Never throws: what stays only costs space.
+ * Deletes orphaned objects: those that earlier attempts of this index sent and never recorded, or dropped and did not
+ * delete, because they were killed in between. Never deletes objects that the newest record of any attempt names, nor
+ * any of a later attempt. `seen`: declared checkpoints and companions of this run. Never throws: an object that stays
+ * only costs space.
  */
 export async function deleteOrphanedObjects(
-  context: Uses,
+  context: EarlierContext,
   seen: Iterable<RelPath>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -274,15 +277,15 @@ export async function deleteOrphanedObjects(
 
 interface Recorded {
   readonly generations: readonly Generation[];
-  /** Dropped generations, as far as older records still tell of them. */
+  /** Dropped generations, as far as older records still name them. */
   readonly dropped: readonly Generation[];
-  /** The `run` that objects carry, for each attempt of this task and index but later ones. */
+  /** The `run` that objects carry, for each attempt of this task and index except later ones. */
   readonly runs: ReadonlySet<string>;
 }
 
-/** Of all attempts and run ids. Undefined if a record cannot be read: it may name anything. */
+/** The records of all attempts, and their run ids. Undefined if a record cannot be read: it may name anything. */
 async function readAll(
-  { store, scope, ledger, attempt, runToken }: Uses,
+  { store, scope, ledger, attempt, runToken }: EarlierContext,
   signal: AbortSignal,
 ): Promise<Recorded | undefined> {
   const listing = await listRecords(store, scope, signal);
@@ -294,17 +297,17 @@ async function readAll(
   return { generations, dropped, runs: new Set([...before.map(({ record }) => record.runToken), runToken]) };
 }
 
-/** A dead attempt may have stored a result uncompressed that is now stored compressed, or the other way round. */
-function otherForms({ ledger, scope }: Uses): readonly string[] {
+/** A dead attempt may have stored a result uncompressed that is stored compressed now, or the other way round. */
+function otherForms({ ledger, scope }: EarlierContext): readonly string[] {
   const keys: string[] = [];
   for (const { path, compressed } of ledger.results.values())
     if (mayCompress(path)) keys.push(resultKey(path, scope, !compressed));
   return keys;
 }
 
-/** The key alone does not tell: `a.b` of the task `c` and `a` of `b.c` have the same keys. */
+/** The key alone does not say: `a.b` of the task `c` and `a` of `b.c` have the same keys. */
 async function madeBy(
-  { store }: Uses,
+  { store }: EarlierContext,
   runs: ReadonlySet<string>,
   keys: readonly string[],
   signal: AbortSignal,
@@ -316,12 +319,12 @@ async function madeBy(
 }
 
 async function findOrphans(
-  { store, scope, manifest, attempt, resumed }: Uses,
+  { store, scope, manifest, attempt, resumed }: EarlierContext,
   { generations, dropped }: Pick<Recorded, 'generations' | 'dropped'>,
   seen: Iterable<RelPath>,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const named = new Set(generations.flatMap(keysOf));
+  const named = new Set(generations.flatMap(generationKeys));
   const recorded = [...generations, ...dropped].flatMap(({ members, companions }) => [
     ...members,
     ...companions,

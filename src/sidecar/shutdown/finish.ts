@@ -1,10 +1,9 @@
 // The end of the run: scans, makes everything durable, commits the last checkpoint, writes the last record, reclaims,
-// and says what was stored, what was left and why. The exit status that it returns tells the truth.
+// and reports what was stored, what was left and why. The exit status that it returns tells the truth.
 import { reasonOf } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
-import { isDone } from '../../model/file/decide.ts';
 import type { Close, Fingerprint } from '../../model/file/file-state.ts';
-import { type Ending, isSuspect } from '../../model/file/suspect.ts';
+import { type TaskEnding, isSuspect } from '../../model/file/suspect.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import { type Verdict, verdictOf } from '../../model/outcome/verdict.ts';
 import type { RelPath } from '../../model/path.ts';
@@ -32,12 +31,13 @@ import {
 import { judgeResults, nameResults } from './result-names.ts';
 import { lastLine, type LastLine, leftFiles, warnOfNames } from './report.ts';
 
-/** What it takes of the run. */
-type Uses = Needs<'settings' | 'root' | 'log' | 'ledger' | 'tidy' | 'signal' | 'progress' | 'outage' | 'now'>;
+type FinishContext = Needs<
+  'settings' | 'root' | 'log' | 'ledger' | 'tidy' | 'signal' | 'progress' | 'outage' | 'now'
+>;
 
 export interface Finished {
   readonly status: ExitStatus;
-  /** All that the task closed is stored, and a record says how it ended: the work directory may go. */
+  /** Everything that the task closed is stored, and a record says how it ended: the work directory may be removed. */
   readonly isSaved: boolean;
   /** A further attempt would end the same way. */
   readonly isInVain: boolean;
@@ -57,9 +57,8 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   const unfinished = hasSucceeded(run) ? adoptWhatStands(parts) : [];
   const ofDeath = judgeResults(parts, run, { ending, unfinished });
   files.hurry();
-  context.outage.drains(window.lengthMs);
-  showWaiting(parts);
-  // What there is of a checkpoint is committed before results use up the time.
+  beginDrain(parts);
+  // The checkpoint, as far as it exists, is committed before results use up the time.
   await files.drained(deadline, 'checkpoint');
   const postponed = await lastGeneration(parts, ending);
   await files.drained(deadline);
@@ -71,11 +70,11 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   reached('finish.drained');
   files.stop();
   await recorder.stop();
-  // After all that counts, and before the record by which a reader sees that there is no more to come.
+  // After everything that counts, and before the record that tells a reader that nothing more follows.
   await parts.outputs?.last(deadline);
   const unsaved = [
     ...unseen,
-    ...leftFiles(parts, postponed),
+    ...(await leftFiles(parts, postponed)),
     ...overwritten,
     ...unnamed,
     ...halfWritten(parts, run, ending),
@@ -83,11 +82,11 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   const left = [...unsaved, ...missingResults(parts, run, unsaved)];
   const own = verdictOf(outcomeOf(parts, run, left));
   const earlier = isWell(own) ? await resolveEarlier(parts, unfinished, window.record) : undefined;
-  const told = [...left, ...(earlier?.left ?? [])];
-  let verdict = verdictOf(outcomeOf(parts, run, told));
+  const allLeft = [...left, ...(earlier?.left ?? [])];
+  let verdict = verdictOf(outcomeOf(parts, run, allLeft));
   const dropped = verdict.kind === 'done' ? dropCheckpoints(context) : [];
   reached('finish.before-record');
-  const recorded = await lastRecord(parts, run, verdict, told);
+  const recorded = await lastRecord(parts, run, verdict, allLeft);
   reached('finish.after-record');
   if (!recorded && context.outage.isLost) verdict = verdictWhenLost(verdict);
   let status = recorded || verdict.status !== EXIT.ok ? verdict.status : EXIT.notStored;
@@ -104,18 +103,19 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   if (verdict.kind === 'done') warnOfNames(parts);
   const isSaved = recorded && unsaved.length === 0;
   const isInVain = verdict.kind === 'failed' && (verdict.reason !== undefined || earlier?.isLasting === true);
-  return { status, isSaved, isInVain, last: lastLine(parts, { left: told, recorded, verdict, status, run }) };
+  const said = { left: allLeft, recorded, verdict, status, run };
+  return { status, isSaved, isInVain, last: await lastLine(parts, said) };
 }
 
-/** Also if nobody knows how the task ended: exit status 0 says of all results that they are whole. */
+/** Also if it is unknown how the task ended: exit status 0 says that all results are whole. */
 function isWell({ kind, status }: Verdict): boolean {
   return kind === 'done' || (kind === 'ended' && status === EXIT.ok);
 }
 
 /**
- * The last look at the whole tree, when the task and all its writers are gone: finds what no event told of, and reports
- * it as closed. So a missed event costs time, but never a file. Resolves to what may hold declared files and could not
- * be looked at.
+ * The last look at the whole tree, after the task and all its writers have ended: finds files that no event reported,
+ * and reports them as closed. So a missed event costs time, but never a file. Resolves to the directories that may hold
+ * declared files and could not be read.
  */
 async function finalScan(parts: FinishParts, deadline: AbortSignal): Promise<readonly LeftFile[]> {
   const { context, files, watcher } = parts;
@@ -135,27 +135,27 @@ async function finalScan(parts: FinishParts, deadline: AbortSignal): Promise<rea
   return [...unseen].map(([path, why]) => ({ path, why }));
 }
 
-/** Checkpoints that `--newest` leaves out of the last set are not sent for it. */
+/** Drops the checkpoints that `--newest` leaves out of the last set. */
 function dropOlder({ context, files, generations }: FinishParts): void {
   if (context.settings.manifest.newest === undefined) return;
   const members = new Set(generations.members());
   files.drop((path) => !members.has(path) && factsBeneath(context.root, path) !== undefined);
 }
 
-/** A directory that we may not read and that belongs to somebody else (lost+found) is none that the task wrote in. */
+/** A directory that we may not read and that belongs to another user (lost+found) is not one that the task wrote in. */
 function isOurs(root: WorkDir, dir: RelPath): boolean {
   try {
     return Number(lstatBeneath(root, dir)?.uid) === process.getuid?.();
   } catch {
-    return true; // Not even that can be seen.
+    return true; // Even its owner is unknown.
   }
 }
 
 /**
- * Results that the task inherited and did not touch are its own, too. But not those that came with the checkpoint as
- * far as they were written then, because nobody has finished them; and none in the very state that an earlier attempt
- * has staged, as a death may have left it: what is staged is judged. Returns results that came with the checkpoint, but for those of which
- * the store holds that state or a newer one.
+ * Results that the task inherited and did not touch count as its own. Two kinds are excepted. Results that came with
+ * the checkpoint, as far as they were written then, are not finished. Results in exactly the state that an earlier
+ * attempt has staged may be half-written: the staged object is judged instead. Returns the results that came with the
+ * checkpoint, except those that the store holds in that state or a newer one.
  */
 function adoptWhatStands({ context, files, openResults, suspects }: FinishParts): readonly RelPath[] {
   const unfinished = openResults.unfinished();
@@ -173,10 +173,13 @@ function adoptWhatStands({ context, files, openResults, suspects }: FinishParts)
   return notStored;
 }
 
-/** Before anything else: whatever happens to us now, the next attempt must not take for good what a death left. */
-async function markDeath(parts: FinishParts, run: RunEnd, ending: Ending): Promise<void> {
+/**
+ * Before anything else: whatever happens to us now, the next attempt must not trust files that a dying process left
+ * half-written.
+ */
+async function markDeath(parts: FinishParts, run: RunEnd, ending: TaskEnding): Promise<void> {
   const { context, generations, watcher, window } = parts;
-  // While we are busy with that, no name may be given as if the task lived on.
+  // Meanwhile no result may get its name as if the task were still alive.
   parts.results.staged.ended((_, close) => isSuspect(close, ending));
   watcher.drainNow();
   const ofDeath = generations.members().filter((path) => isSuspect(memberClose(parts, path), ending));
@@ -190,7 +193,7 @@ async function markDeath(parts: FinishParts, run: RunEnd, ending: Ending): Promi
   }
 }
 
-/** Of the content that stands there. */
+/** The close of the content that is at the path now. */
 function memberClose({ context, files }: FinishParts, path: RelPath): Close | undefined {
   const { lastClose } = files.get(path, 'checkpoint') ?? {};
   const facts = factsBeneath(context.root, path);
@@ -201,21 +204,14 @@ function checkpointsSeen({ files, companions }: FinishParts): readonly RelPath[]
   return [...files.paths('checkpoint'), ...(companions.seen ?? [])];
 }
 
-/** Shows from now on how far the drain is. */
-function showWaiting({ context, files }: FinishParts): void {
-  let count = 0;
-  let bytes = 0;
-  for (const role of ['result', 'checkpoint'] as const) {
-    for (const fileState of files.outstanding(role)) {
-      if (isDone(fileState)) continue;
-      count += 1;
-      bytes += factsBeneath(context.root, fileState.path)?.size ?? 0;
-    }
-  }
-  context.progress.begin('storing', count, bytes);
+/** From now on shows how far the drain is. */
+function beginDrain({ context, gauges, window }: FinishParts): void {
+  context.outage.drains(window.lengthMs);
+  const { waitingFiles, waitingBytes } = gauges.waiting;
+  context.progress.begin('storing', waitingFiles, waitingBytes);
 }
 
-async function lastGeneration(parts: FinishParts, ending: Ending): Promise<readonly RelPath[]> {
+async function lastGeneration(parts: FinishParts, ending: TaskEnding): Promise<readonly RelPath[]> {
   const { context, generations, window } = parts;
   const suspect = (path: RelPath): boolean => isSuspect(memberClose(parts, path), ending);
   const { clean, endedAtMs: nowMs } = ending;
@@ -229,9 +225,9 @@ async function lastGeneration(parts: FinishParts, ending: Ending): Promise<reado
   }
 }
 
-/** After the last record: deletes the partial results of what is stored whole. A failure only costs space. */
+/** After the last record: deletes partial results whose result is stored whole. A failure only costs space. */
 async function deleteObsolete(
-  { tidy, log }: Uses,
+  { tidy, log }: FinishContext,
   keys: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {
@@ -252,14 +248,14 @@ async function lastRecord(
 ): Promise<boolean> {
   const { end, reason } = run;
   try {
-    const told = {
+    const taskEnd = {
       code: end?.code,
       signal: end?.signal,
       status: verdict.status,
       reason: reason ?? verdict.reason,
     };
     await retryUntil(
-      () => context.ledger.write(verdict.kind, { left, end: told }, context.signal),
+      () => context.ledger.write(verdict.kind, { left, end: taskEnd }, context.signal),
       window.record,
     );
     return true;

@@ -1,8 +1,7 @@
-// What the end of a run works with and is told, and how the run ended, in the words of model/outcome/verdict and
-// model/file/suspect: how the task ended, whether its closes can be trusted, and whether what must be there is stored.
-// Decides nothing.
+// The inputs of the end of a run, and how the run ended in the terms of model/outcome/verdict and model/file/suspect:
+// how the task ended, whether its closes can be trusted, and whether the required files are stored. Decides nothing.
 import { EXIT, signalOfStatus } from '../../model/exit-status.ts';
-import { type Ending, isSuspect } from '../../model/file/suspect.ts';
+import { type TaskEnding, isSuspect } from '../../model/file/suspect.ts';
 import type { TaskEnd, Usage } from '../../model/format/messages.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import type { EndRules } from '../../model/format/settings.ts';
@@ -26,6 +25,7 @@ import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Companions } from '../checkpoints/companions.ts';
 import type { Generations } from '../checkpoints/generations.ts';
 import type { OpenResults } from '../checkpoints/open-results.ts';
+import type { Gauges } from '../disk/gauges.ts';
 import type { Reclaims } from '../disk/reclaims.ts';
 import type { ResourceWatch } from '../disk/resources.ts';
 import type { Outputs } from '../output/outputs.ts';
@@ -36,7 +36,7 @@ import type { Results } from '../queue/results.ts';
 import type { Context, Needs } from '../run/context.ts';
 import type { DrainWindow } from './drain-window.ts';
 
-/** What the end of a run works with. */
+/** The stages and objects that the end of a run works with. */
 export interface FinishParts {
   readonly context: Context;
   readonly files: Files;
@@ -47,35 +47,35 @@ export interface FinishParts {
   readonly recorder: Recorder;
   readonly reclaims: Reclaims;
   readonly resources: ResourceWatch;
+  readonly gauges: Gauges;
   readonly watcher: Watcher;
   readonly openResults: OpenResults;
   /** The task's stdout and stderr, if they are stored. */
   readonly outputs: Outputs | undefined;
-  /** Paths that are pushed to their partial key from now on, and why. */
+  /** Results that are pushed to their partial key from now on, and why. */
   readonly suspects: Map<RelPath, Doubt>;
   readonly window: DrainWindow;
 }
 
-/** What the end of a run is told of how the task ended. */
+/** What is known about how the task ended. */
 export interface RunEnd {
-  /** Undefined if nobody knows how the task ended (`watch`). */
+  /** Undefined if it is unknown how the task ended (`watch`). */
   readonly end: TaskEnd | undefined;
-  /** How it ended as far as anybody saw, if `end` does not say it: what it closed last is judged by this. */
+  /** How it ended as far as anybody saw, if `end` does not say it: its last closes are judged by this. */
   readonly seen?: TaskEnd | undefined;
   readonly preempted: boolean;
   readonly signalledAtMs: number | undefined;
-  /** Ms since the epoch at which we are killed, if that is known. */
+  /** When we are killed, ms since the epoch, if that is known. */
   readonly deadlineMs: number | undefined;
-  /** When processes were told to end that the task left behind and that still wrote a declared file. */
+  /** When processes were stopped that the task left behind and that still wrote a declared file. */
   readonly writersStoppedAtMs?: number | undefined;
   /** Why the task did not end in the usual way, for the record. */
   readonly reason?: string;
-  /** What the task has used, as the kernel has counted it. */
+  /** The resources that the task has used, as counted by the kernel. */
   readonly usage?: Usage | undefined;
 }
 
-/** What it takes of the run. */
-type Uses = Needs<'settings' | 'manifest' | 'attempt' | 'history' | 'ledger'>;
+type OutcomeContext = Needs<'settings' | 'manifest' | 'attempt' | 'history' | 'ledger'>;
 
 type OutcomeParts = Pick<FinishParts, 'context' | 'results' | 'files' | 'suspects'>;
 
@@ -83,22 +83,22 @@ export function endingOf(
   { end, seen, signalledAtMs, writersStoppedAtMs }: RunEnd,
   rules: EndRules,
   nowMs: number,
-): Ending {
+): TaskEnding {
   const task = taskOutcome(seen ?? end);
   return {
-    // `watch` without a word from the task: nothing says that it was not killed.
+    // `watch` without an exit status: the task may have been killed.
     clean: task !== undefined && closedItsFiles(task, rules),
     endedAtMs: end?.atMs ?? nowMs,
     signalledAtMs,
     writersStoppedAtMs,
-    killed: end === undefined || end.signal !== undefined,
-    asked: JOB_SIGNALS.some((signal) => signal === end?.signal),
+    bySignal: end === undefined || end.signal !== undefined,
+    byStopSignal: JOB_SIGNALS.some((signal) => signal === end?.signal),
   };
 }
 
 /**
- * How the user can say that such an end leaves nothing half-written; undefined where no program could promise that:
- * it was killed, or its shell passed a death on, or nobody saw its end.
+ * How the user can declare that such an end leaves nothing half-written. Undefined where no program could promise that:
+ * the task was killed, or its shell passed on a death, or nobody saw its end.
  */
 export function trustHint({ end, reason, writersStoppedAtMs }: RunEnd): string | undefined {
   const code = end?.code ?? EXIT.ok;
@@ -107,21 +107,21 @@ export function trustHint({ end, reason, writersStoppedAtMs }: RunEnd): string |
   return `if the task has always closed its files itself when it ends with ${code}: --trust-exit ${code}`;
 }
 
-/** True unless it is known that the task did not end with 0. */
+/** False if it is known that the task did not end with 0. */
 export function hasSucceeded({ end }: RunEnd): boolean {
   const task = taskOutcome(end);
   return task === undefined || statusOfTask(task) === EXIT.ok;
 }
 
-/** Files that may not be whole although nothing says that the task failed: their writers were stopped. */
-export function halfWritten({ files }: OutcomeParts, run: RunEnd, ending: Ending): readonly LeftFile[] {
+/** Files that may not be whole although the task did not fail: their writers were stopped. */
+export function halfWritten({ files }: OutcomeParts, run: RunEnd, ending: TaskEnding): readonly LeftFile[] {
   if (!hasSucceeded(run)) return [];
   const isUnseen = run.end === undefined;
   const why = isUnseen
     ? 'it was closed when the task was told to end, and nobody said how the task ended (--exit-file)'
     : 'its writer was still at work after the task and had to be stopped';
   const left: LeftFile[] = [];
-  // Of checkpoints there is an older set.
+  // Checkpoints have an older set.
   for (const role of isUnseen ? (['result'] as const) : (['result', 'checkpoint'] as const)) {
     for (const { path, lastClose } of files.fileStates(role))
       if (isSuspect(lastClose, ending)) left.push({ path, why });
@@ -129,7 +129,7 @@ export function halfWritten({ files }: OutcomeParts, run: RunEnd, ending: Ending
   return left;
 }
 
-/** With `--require-results`: the patterns of results that no file ever matched, although the task succeeded. */
+/** With `--require-results`: the result patterns that no file ever matched, although the task succeeded. */
 export function missingResults(
   parts: OutcomeParts,
   run: RunEnd,
@@ -167,14 +167,17 @@ export function outcomeOf(parts: OutcomeParts, run: RunEnd, left: readonly LeftF
   };
 }
 
-/** If the store is lost, another attempt would find nothing of this one: so the exit status is neither success nor "run me again". */
+/**
+ * If the store is lost, another attempt would find nothing of this one: the exit status is neither success nor "run me
+ * again".
+ */
 export function verdictWhenLost(verdict: Verdict): Verdict {
   if (verdict.status !== EXIT.ok && verdict.kind !== 'preempted') return verdict;
   return { kind: 'failed', status: EXIT.notStored, reason: 'what was stored is not in the store any more' };
 }
 
-/** `--max-attempts`: why a further attempt is not worth it, or undefined. */
-function exhaustedBy({ settings, history, ledger, attempt }: Uses): string | undefined {
+/** `--max-attempts`: why a further attempt is pointless, or undefined. */
+function exhaustedBy({ settings, history, ledger, attempt }: OutcomeContext): string | undefined {
   const { maxAttempts, verify } = settings;
   if (maxAttempts === undefined) return undefined;
   const verified = verify?.atRestore === true;
@@ -183,7 +186,7 @@ function exhaustedBy({ settings, history, ledger, attempt }: Uses): string | und
   return `${plural(inVain, 'attempt')} without a newer checkpoint (--max-attempts ${maxAttempts})`;
 }
 
-/** Results that are safe, in this attempt or before. Partial results are not. */
+/** Results that are safe, from this attempt or before. Partial results are not. */
 function* storedResults({ context, files, suspects }: OutcomeParts): Generator<RelPath> {
   yield* context.ledger.results.keys();
   for (const { path, durable } of files.fileStates('result'))

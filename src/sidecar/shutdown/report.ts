@@ -1,5 +1,5 @@
-// What the end of the run tells the user: which declared files are not stored and why, which were declared and never
-// came, and the last line.
+// What the user reads at the end of the run: which declared files are not stored and why, which were declared and never
+// written, and the last line.
 import fs from 'node:fs';
 import { errnoOf } from '../../model/errors.ts';
 import type { ExitStatus } from '../../model/exit-status.ts';
@@ -12,9 +12,10 @@ import { unmatched, type Verdict, verdictLine } from '../../model/outcome/verdic
 import { encodePath, type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes, formatMs, plural } from '../../model/units.ts';
 import { heldPath, lstatBeneath, whereabouts, type WorkDir } from '../../native/beneath.ts';
+import { inShortTurns } from '../../native/turns.ts';
 import type { FinishParts, RunEnd } from './outcome.ts';
 
-/** Names in the last line; of further ones it gives the number. */
+/** The limit of names in the last line; for further ones it gives the number. */
 const NAMED_LEFT = 10;
 
 /** The last line, for the log. */
@@ -24,23 +25,27 @@ export interface LastLine {
   readonly fields: MessageFields;
 }
 
-/** Declared files that exist and are not stored: those that were closed, and those that nobody could look at. */
-export function leftFiles(parts: FinishParts, postponed: readonly RelPath[]): readonly LeftFile[] {
+/** Declared files that exist and are not stored: those that were closed, and those that could not be looked at. */
+export async function leftFiles(
+  parts: FinishParts,
+  postponed: readonly RelPath[],
+): Promise<readonly LeftFile[]> {
   const { files, context } = parts;
   const left = new Map<string, string>();
   for (const role of ['result', 'checkpoint'] as const) {
-    for (const fileState of files.fileStates(role)) {
+    for await (const fileState of inShortTurns(files.fileStates(role))) {
       const why = whyLeft(fileState);
       if (why !== undefined && mayBeThere(context.root, fileState.path)) left.set(fileState.path, why);
     }
   }
+  for (const { path, why } of files.tooMany.values()) left.set(path, why);
   for (const path of postponed) if (!left.has(path)) left.set(path, 'its generation could not be committed');
   return [...[...left].map(([path, why]) => ({ path, why })), ...behindLinks(parts)];
 }
 
 /**
- * False if the task removed this file, or put something else in its place. True if its directory is gone, or cannot
- * be read.
+ * False if the task removed this file, or replaced it by something else. True if its directory is gone, or cannot be
+ * read.
  */
 function mayBeThere(root: WorkDir, path: RelPath): boolean {
   if (whereabouts(root) === 'removed') return true;
@@ -52,27 +57,27 @@ function mayBeThere(root: WorkDir, path: RelPath): boolean {
   }
 }
 
-/** How it ended, what was left and why, what was stored, which pattern never matched a file. */
-export function lastLine(
+/** How the run ended, what was left and why, what was stored, which pattern never matched a file. */
+export async function lastLine(
   parts: FinishParts,
-  told: {
+  end: {
     readonly left: readonly LeftFile[];
     readonly recorded: boolean;
     readonly verdict: Verdict;
-    /** What the run exits with. */
+    /** The run's exit status. */
     readonly status: ExitStatus;
     readonly run: Pick<RunEnd, 'end' | 'reason'>;
   },
-): LastLine {
-  const { left, recorded, verdict, status, run } = told;
+): Promise<LastLine> {
+  const { left, recorded, verdict, status, run } = end;
   const { context, results, checkpoints, generations, reclaims, resources } = parts;
-  const { stored } = results;
+  const stored = await results.stored();
   const ended = verdictLine(verdict, run.end, run.reason);
   const said = [...(ended === undefined ? [] : [ended]), ...notStored(left)];
   if (!recorded) said.push('the last record is NOT written');
   said.push(`stored ${plural(stored.files, 'result')} (${formatBytes(stored.bytes)})`);
   if (generations.commits.count > 0) {
-    // Nobody has counted what a dead sidecar sent of them.
+    // The bytes that a dead sidecar sent for them were not counted.
     const sent = context.resumed === 'replaced' ? '' : ` (${formatBytes(checkpoints.bytesStored)})`;
     said.push(`${plural(generations.commits.count, 'checkpoint')}${sent}`);
   }
@@ -81,7 +86,7 @@ export function lastLine(
   if (results.olderKept > 0) said.push(`${plural(results.olderKept, 'older result')} kept as .~n~`);
   const { task } = resources.resources;
   if (task !== undefined) said.push(usedLine(task));
-  // After a task that ended well there is a warning.
+  // After a task that ended well there is a warning instead.
   const never = neverCame(parts).filter(
     (one) => !left.some(({ path }) => path === one.pattern) && !(isExpected(one) && verdict.kind === 'done'),
   );
@@ -105,7 +110,7 @@ export function lastLine(
   };
 }
 
-/** What to ask the scheduler for next time. */
+/** The resources to request from the scheduler next time. */
 function usedLine({ peakMemoryBytes, cpuS }: NonNullable<Resources['task']>): string {
   return `peak memory ${formatBytes(peakMemoryBytes)}, CPU ${formatMs(cpuS * 1000)}`;
 }
@@ -134,14 +139,13 @@ type NeverParts = Pick<FinishParts, 'context' | 'files' | 'companions'>;
 interface NeverCame {
   readonly pattern: string;
   readonly list: 'results' | 'checkpoints' | 'companions';
-  /** Without a wildcard: this very file is expected. */
+  /** The pattern has no wildcard: exactly this file is expected. */
   readonly isName: boolean;
 }
 
 /**
- * What was declared and never came, in this run or before it: so the user learns of a mistyped name on the day that the
- * task ends well, not on the day that its checkpoint is needed. Patterns that no file
- * ever matched, by option and in the user's order.
+ * Patterns that no file ever matched, in this run or before it, by option and in the user's order. So the user learns
+ * of a mistyped name when the task ends well, and not when its checkpoint is needed.
  */
 function neverCame({ context, files, companions }: NeverParts): readonly NeverCame[] {
   const { settings, ledger, manifest } = context;
@@ -166,7 +170,7 @@ function neverCame({ context, files, companions }: NeverParts): readonly NeverCa
   ];
 }
 
-/** What never came because it stands behind a link to a directory: no walk and no watch goes there. */
+/** Declared files that are behind a link to a directory: no walk and no watch goes there. */
 function behindLinks(parts: NeverParts): readonly LeftFile[] {
   const { root } = parts.context;
   return neverCame(parts).flatMap(({ pattern, isName }) => {
@@ -190,12 +194,12 @@ function linkAbove(root: WorkDir, path: RelPath): RelPath | undefined {
   return undefined;
 }
 
-/** Checkpoints and companions that only a glob declares may well not come in a short run. */
+/** Checkpoints and companions that only a glob declares may well be missing after a short run. */
 function isExpected({ isName, list }: NeverCame): boolean {
   return isName || list === 'results';
 }
 
-/** After a task that ended well: one warning for all that it was to write. */
+/** After a task that ended well: one warning for all declared files that it should have written. */
 export function warnOfNames(parts: NeverParts): void {
   const missing = neverCame(parts).filter(isExpected);
   if (missing.length === 0) return;

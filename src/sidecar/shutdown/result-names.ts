@@ -1,8 +1,8 @@
-// The names of results at the end of the run: what a death may have closed stays, or goes, beside the good ones, and all
-// else gets its own name. Never puts a suspect result over a good one.
+// The names of results at the end of the run: a result whose close may come from a dying process stays, or is put,
+// beside the good ones; all others get their own names. Never puts a suspect result over a good one.
 import { reasonOf } from '../../model/errors.ts';
 import type { FileState } from '../../model/file/file-state.ts';
-import { type Ending, isSuspect } from '../../model/file/suspect.ts';
+import { type TaskEnding, isSuspect } from '../../model/file/suspect.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import type { Doubt } from '../queue/partials.ts';
@@ -11,14 +11,14 @@ import { type FinishParts, type RunEnd, trustHint } from './outcome.ts';
 const UNVOUCHED: Doubt = { why: 'nothing says that the task closed it itself' };
 
 interface Judged {
-  readonly ending: Ending;
-  /** What came with the checkpoint, and the task has not gone on with. */
+  readonly ending: TaskEnding;
+  /** Results that came with the checkpoint, and that the task has not continued. */
   readonly unfinished: readonly RelPath[];
 }
 
 /**
- * From now on results that a death may have closed are pushed beside the good ones, and what is staged gets its name
- * unless a death may have closed it: copies inside the store, which cost the drain nothing.
+ * From now on, results whose close may come from a dying process are pushed beside the good ones. Other staged objects
+ * get their names: copies inside the store, which cost the drain nothing.
  */
 export function judgeResults(
   parts: FinishParts,
@@ -31,14 +31,14 @@ export function judgeResults(
   return ofDeath;
 }
 
-/** After the drain. Resolves to what has not got its name. */
+/** Call it after the drain. Resolves to the results that did not get their names. */
 export async function nameResults(
   parts: FinishParts,
   ofDeath: readonly FileState[],
 ): Promise<readonly LeftFile[]> {
   const { staged } = parts.results;
   await staged.settled(parts.window.files);
-  // The last record must know how those ended that are under way.
+  // The last record must know how the promotions under way ended.
   staged.close();
   await staged.idle(parts.window.record);
   const unnamed = namedLater(parts);
@@ -47,8 +47,12 @@ export async function nameResults(
   return unnamed;
 }
 
-/** The first alone has a hint. */
-function doubtResults({ files, suspects }: FinishParts, run: RunEnd, ending: Ending): readonly FileState[] {
+/** Only the first one has a hint. */
+function doubtResults(
+  { files, suspects }: FinishParts,
+  run: RunEnd,
+  ending: TaskEnding,
+): readonly FileState[] {
   const ofDeath: FileState[] = [];
   for (const fileState of files.fileStates('result'))
     if (isSuspect(fileState.lastClose, ending)) ofDeath.push(fileState);
@@ -62,7 +66,7 @@ function doubtResults({ files, suspects }: FinishParts, run: RunEnd, ending: End
   return ofDeath;
 }
 
-/** A result that was published before the death was known stands under the key of a whole one: it is moved. */
+/** A result that was published before the death was known is under the key of a whole one: it is moved. */
 async function moveSuspects(
   { context, results, suspects, window }: FinishParts,
   ofDeath: readonly FileState[],
@@ -80,7 +84,9 @@ async function moveSuspects(
   }
 }
 
-/** What the end has cleared, and is not named: the last record says so, and the next attempt does it. */
+/**
+ * Results that the end has proven and that have no name yet: the last record says so, and the next attempt names them.
+ */
 function namedLater({ context, results: { staged } }: FinishParts): readonly LeftFile[] {
   return staged.due().map(({ file }) => {
     context.ledger.clearPartial(file);
@@ -89,7 +95,7 @@ function namedLater({ context, results: { staged } }: FinishParts): readonly Lef
   });
 }
 
-/** What stays staged may be half-written. Of what is empty there is nothing to keep. */
+/** Results that stay staged may be half-written. Empty ones are not worth keeping. */
 function tellStaged({ context, suspects, results }: FinishParts): void {
   const { log } = context;
   for (const [path, { file }] of results.staged.objects()) {

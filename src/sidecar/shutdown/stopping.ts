@@ -1,5 +1,5 @@
-// What changes once we know that we will be stopped, while the task still runs: closed files are pushed without
-// pacing and the most important first, companions are sent, and the launcher is told how long the rest takes.
+// What changes once we know that we will be stopped, while the task still runs: closed files are pushed without pacing
+// and the most important ones first, companions are sent, and the launcher learns how long the rest takes.
 import { reasonOf } from '../../model/errors.ts';
 import { whileLinked } from '../../model/waiting.ts';
 import { factsBeneath } from '../../native/files.ts';
@@ -12,14 +12,13 @@ import type { Staged } from '../queue/staged.ts';
 import type { Needs } from '../run/context.ts';
 import { type DrainWindow, RECORD_MARGIN_MS } from './drain-window.ts';
 
-/** What it takes of the run. */
-type Uses = Needs<'log' | 'signal' | 'sender' | 'root' | 'now'>;
+type StoppingContext = Needs<'log' | 'signal' | 'sender' | 'root' | 'now'>;
 
-/** How often the launcher is told how long the drain takes; only while a deadline is known. */
+/** How often the launcher gets the drain's expected duration; only while a deadline is known. */
 const TELL_EVERY_MS = 1000;
 
 export interface StoppingOptions {
-  readonly context: Uses;
+  readonly context: StoppingContext;
   readonly files: Files;
   readonly generations: Generations;
   readonly staged: Staged;
@@ -47,7 +46,7 @@ export class Stopping {
 
   /** A signal that asks the task to end is on its way to it. */
   taskSignalled(atMs: number): void {
-    // Once the task is gone, no close can be a death's any more.
+    // After the task has ended, no later close can come from a dying process.
     if (this.#window !== undefined) return;
     this.#signalledAtMs ??= atMs;
     this.#liftLimit();
@@ -57,7 +56,7 @@ export class Stopping {
     this.#options.outputs?.soon();
   }
 
-  /** As in {@link Sidecar}: only a living process moves a ctime (inode(7)). */
+  /** As in {@link Sidecar}: only a living process changes a ctime (inode(7)). */
   lastChangeMs(sinceMs: number): number {
     const { root, now } = this.#options.context;
     let lastMs = sinceMs;
@@ -69,7 +68,7 @@ export class Stopping {
     return lastMs;
   }
 
-  /** We will be stopped at this instant, ms since the epoch; undefined: it was taken back. */
+  /** We will be stopped at this instant, ms since the epoch; undefined: the notice was withdrawn. */
   noticed(deadlineMs: number | undefined): void {
     if (deadlineMs !== undefined) this.#liftLimit();
     else if (this.#signalledAtMs === undefined) this.#options.context.sender.bandwidth?.restore();
@@ -82,12 +81,12 @@ export class Stopping {
     this.#timer = setInterval(() => this.#tell(), TELL_EVERY_MS).unref();
   }
 
-  /** Nothing is certain yet, but what is closed by now should be made safe. */
+  /** Nothing is certain yet, but files that are closed by now should be made safe. */
   advised(): void {
     if (this.#window === undefined) this.#hurry();
   }
 
-  /** The drain has begun; a deadline from now on is a deadline for it. */
+  /** The drain has begun; a later deadline applies to it. */
   drains(window: DrainWindow): void {
     this.#window = window;
     this.close();
@@ -108,7 +107,7 @@ export class Stopping {
     );
   }
 
-  /** `--bandwidth`: what was measured under it is not what the link can carry. */
+  /** `--bandwidth`: a rate that was measured under it is not what the link can carry. */
   #liftLimit(): void {
     const { bandwidth } = this.#options.context.sender;
     if (bandwidth?.lift() === true) this.#options.files.forgetRate();

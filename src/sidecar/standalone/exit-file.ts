@@ -1,6 +1,6 @@
 // `--exit-file`: how `capture watch` learns that the task of another container has ended, and with what status. The
-// task's side writes its exit status as decimal text, in place or by rename. Never follows a link, opens only a
-// regular file, and never reads more than a status is long.
+// task's side writes its exit status as decimal text, in place or by rename. Never follows a link, opens only a regular
+// file, and never reads more bytes than a status can have.
 import fs from 'node:fs';
 import path from 'node:path';
 import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
@@ -8,15 +8,14 @@ import { EXIT } from '../../model/exit-status.ts';
 import { encodePath, showPath } from '../../model/path.ts';
 import { newDeferred } from '../../model/waiting.ts';
 import { clockMs, fromTimeOfDay } from '../../native/clock.ts';
-import { isOursOrRoots } from '../../native/users.ts';
+import { isStrangers } from '../../native/users.ts';
 
-/** `255`, blanks around it and the end of the line. */
+/** `255` with blanks around it and a line end. */
 const LIMIT_BYTES = 16;
 /** S_ISVTX of inode(7). */
-const STICKY = 0o1000;
-/** Text without a line end may be incomplete; it counts as complete once it has stood this long. */
+/** Text without a line end may be incomplete. It counts as complete once it has been unchanged for this long. */
 const SETTLED_MS = 500;
-/** If the kernel reports nothing (no inotify instance is left, the directory was moved), we look again. */
+/** The interval of looks in case the kernel reports nothing (no inotify instance is left, the directory was moved). */
 const LOOK_AGAIN_MS = 5000;
 
 export interface TaskStatus {
@@ -25,8 +24,8 @@ export interface TaskStatus {
   /** Why the file holds no status. */
   readonly reason: string | undefined;
   /**
-   * When the task ended, ms since the epoch: as the file was written, and not as we found it. What closed until then
-   * may be a death's. Never later than now, whatever clock the file system has.
+   * When the task ended, ms since the epoch: when the file was written, and not when we found it. Closes until then may
+   * come from a dying process. Never later than now, whatever clock the file system has.
    */
   readonly atMs: number;
 }
@@ -36,7 +35,7 @@ export interface ExitFile {
   readonly said: Promise<{ readonly status: TaskStatus }>;
   /** Looks at once: true if the file says it already. */
   look(): boolean;
-  /** True if something stands there, although it may not be all of it. */
+  /** True if the file exists, although it may be incomplete. */
   isThere(): boolean;
   close(): void;
 }
@@ -108,7 +107,9 @@ interface Written {
   readonly writtenMs: number;
 }
 
-/** Undefined while there is nothing to read. What cannot be a status file reads as text that is no status. */
+/**
+ * Undefined while there is nothing to read. For a file that cannot be a status file it returns text that is no status.
+ */
 function readText(file: string): Written | undefined {
   const bytes = Buffer.alloc(LIMIT_BYTES + 1);
   let fd: number;
@@ -117,13 +118,13 @@ function readText(file: string): Written | undefined {
     const stat = fs.lstatSync(encodePath(file), { throwIfNoEntry: false });
     if (stat === undefined) return undefined;
     if (!stat.isFile()) return noStatus('no regular file');
-    if (isStrangers(file, stat)) return noStatus(`a file of user ${stat.uid}`);
+    if (isStrangers(file, stat.uid)) return noStatus(`a file of user ${stat.uid}`);
     fd = fs.openSync(
       encodePath(file),
       fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK,
     );
   } catch (error) {
-    // It was renamed at this moment.
+    // The file was renamed at this moment.
     return errnoOf(error) === 'ENOENT' ? undefined : noStatus(reasonOf(error));
   }
   try {
@@ -134,12 +135,6 @@ function readText(file: string): Written | undefined {
   } finally {
     fs.closeSync(fd);
   }
-}
-
-/** Where everybody may put names, as in /tmp, one of somebody else says nothing: fs.protected_regular of proc_sys_fs(5). */
-function isStrangers(file: string, { uid }: fs.Stats): boolean {
-  const dir = fs.statSync(encodePath(path.dirname(file)));
-  return (dir.mode & STICKY) !== 0 && uid !== dir.uid && !isOursOrRoots(uid);
 }
 
 function noStatus(why: string): Written {

@@ -1,11 +1,11 @@
-// `capture watch`: the sidecar beside a task that somebody else runs. It goes on until it is told to stop, or until
-// `--exit-file` says how the task ended; without that its last record is `ended`, never `done`.
+// `capture watch`: the sidecar beside a task that somebody else runs. It runs until it is stopped, or until
+// `--exit-file` says how the task ended. Without that its last record is `ended`, never `done`.
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../log/log.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../../model/exit-status.ts';
-import { LATE_NEWS_MS } from '../../model/file/suspect.ts';
+import { WRAPPER_DELAY_MS } from '../../model/file/suspect.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { formatMs } from '../../model/units.ts';
 import { newDeferred } from '../../model/waiting.ts';
@@ -18,18 +18,18 @@ import { attemptLeft } from '../startup/handover.ts';
 import { type ExitFile, openExitFile, type TaskStatus } from './exit-file.ts';
 import { openWatchNotices, type WatchNotices } from './watch-notices.ts';
 
-/** The task's share of `--grace` if both are told to stop at once; the rest is for the drain. */
+/** The task's share of `--grace` if both are stopped at once; the rest is for the drain. */
 const TASK_SHARE = 2 / 3;
-/** If it is told to stop while it still opens, it has this share of `--grace` to become able to drain. */
+/** If it is stopped while it still opens, it has this share of `--grace` to become able to drain. */
 const OPENING_SHARE = 1 / 2;
-/** If task and watch are told to stop at once, the task may hear it this much earlier, and die of it. */
+/** If task and watch are stopped at once, the task may get the signal this much earlier, and die of it. */
 const EARLIER_MS = 20;
-/** The processes of a container that is killed end one after the other, on a busy node. */
+/** On a busy node, the processes of a container that is killed end one after the other, within this time. */
 const DYING_MS = 1000;
 /** From the end of the task's container to the signal for a native sidecar: the kubelet looks once a second. */
 const OURS_NEXT_MS = 5000;
 
-/** Resolves to the exit status once everything is stored, or cannot be in the time that is left. */
+/** Resolves to the exit status once everything is stored, or cannot be stored in the time that is left. */
 export async function runStandalone(settings: Settings, log: Log): Promise<ExitStatus> {
   const stops = openStops();
   const exitFile = settings.exitFile === undefined ? undefined : openExitFile(settings.exitFile);
@@ -48,7 +48,7 @@ export async function runStandalone(settings: Settings, log: Log): Promise<ExitS
     const { sidecar } = opened;
     notices.listen(sidecar);
     const end = await taskEnd({ settings, log, sidecar, stops, notices, exitFile, fenced: fenced.promise });
-    // Each further stop says that the time is short.
+    // Each further signal says that the time is short.
     stops.onEach(({ atMs }) => sidecar.noticed(atMs + settings.graceMs));
     const { status, last } = await sidecar.finish(end);
     await notices.done();
@@ -145,18 +145,19 @@ async function taskEnd(waiting: Waiting): Promise<RunEnd> {
     log.error(why, { event: 'fenced' });
     return { ...NOBODY_KNOWS, deadlineMs: clockMs() + settings.graceMs };
   }
-  if ('status' in why) return told(why.status, waiting);
-  // Nobody told us how the task ended, and nobody will.
+  if ('status' in why) return endFromFile(why.status, waiting);
+  // Nobody said how the task ended, and nobody will.
   if ('what' in why)
     return { ...NOBODY_KNOWS, preempted: true, reason: why.what, deadlineMs: why.deadlineMs };
   const deadlineMs = Math.min(why.atMs + settings.graceMs, notices.deadlineMs ?? Infinity);
   if (exitFile === undefined) return { ...NOBODY_KNOWS, signalledAtMs: why.atMs - EARLIER_MS, deadlineMs };
-  // A native sidecar is told when the task's container has ended: the exit file is there before.
-  if (exitFile.look()) return said.then(({ status }) => told(status, waiting));
-  // A second container is told at the same time as the task, which may be writing its last checkpoint now. Or the task was
-  // killed together with the shell that would say so, and that is why we are told: then it has changed no file since.
-  const livedUntilMs = sidecar.lastChangeMs(why.atMs - LATE_NEWS_MS) - DYING_MS;
-  const signalledAtMs = Math.max(why.atMs - LATE_NEWS_MS, livedUntilMs);
+  // A native sidecar gets the signal after the task's container has ended: the exit file exists before that.
+  if (exitFile.look()) return said.then(({ status }) => endFromFile(status, waiting));
+  // A second container gets the signal at the same time as the task, which may be writing its last checkpoint now. Or
+  // the task was killed together with the shell that would write the file, which caused our signal: then the task has
+  // changed no file since.
+  const livedUntilMs = sidecar.lastChangeMs(why.atMs - WRAPPER_DELAY_MS) - DYING_MS;
+  const signalledAtMs = Math.max(why.atMs - WRAPPER_DELAY_MS, livedUntilMs);
   sidecar.taskSignalled(signalledAtMs);
   sidecar.noticed(deadlineMs);
   const shareMs = Math.max(0, Math.round((deadlineMs - why.atMs) * TASK_SHARE));
@@ -168,11 +169,11 @@ async function taskEnd(waiting: Waiting): Promise<RunEnd> {
   return { ...NOBODY_KNOWS, ...endOf(late.status, log), preempted: true, deadlineMs };
 }
 
-/** The task ended before we were told to stop. */
-async function told(status: TaskStatus, { settings, log, stops }: Waiting): Promise<RunEnd> {
+/** The task ended before we were stopped. */
+async function endFromFile(status: TaskStatus, { settings, log, stops }: Waiting): Promise<RunEnd> {
   const end = { ...NOBODY_KNOWS, ...endOf(status, log) };
   if (status.code !== statusOfSignal(os.constants.signals.SIGTERM)) return end;
-  // Somebody stopped the task. If we are told next, the whole pod is being stopped.
+  // Somebody stopped the task. If our own signal follows soon, the whole pod is being stopped.
   const stop = await Promise.race([stops.first, sleep(OURS_NEXT_MS, undefined, { ref: false })]);
   return stop === undefined ? end : { ...end, preempted: true, deadlineMs: stop.atMs + settings.graceMs };
 }

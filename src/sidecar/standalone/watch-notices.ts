@@ -1,5 +1,5 @@
-// What a notice means for `capture watch`. The task is somebody else's, so nobody is told. Everything closed is
-// pushed at once, and the watch ends when only the time is left that the rest takes, as measured.
+// What a notice means for `capture watch`. The task is somebody else's, so it gets no signal. Everything that is closed
+// is pushed at once, and the watch ends when only the time is left that sending the rest takes, as measured.
 import type { Log } from '../../log/log.ts';
 import { deadlineOf, drainReserveMs } from '../../model/file/deadline.ts';
 import { type Notice, sameNotice } from '../../model/format/notice.ts';
@@ -17,9 +17,9 @@ export interface TakenAway {
 
 export interface WatchNotices {
   readonly takenAway: Promise<TakenAway>;
-  /** The earliest deadline that any notice has set, ms since the epoch. */
+  /** The earliest deadline of all notices, ms since the epoch. */
   readonly deadlineMs: number | undefined;
-  /** From now on notices are for this sidecar. */
+  /** From now on notices go to this sidecar. */
   listen(sidecar: Pick<Sidecar, 'noticed' | 'advised'>): void;
   drainTakes(ms: number): void;
   /** Everything is safe. */

@@ -1,13 +1,20 @@
-// Which attempt this is: claims its number, reads what earlier ones have stored, and opens its ledger.
+// Opens this attempt: claims its number, reads what earlier attempts have stored, and opens its ledger.
 import { randomUUID } from 'node:crypto';
 import os from 'node:os';
 import type { Log } from '../../log/log.ts';
-import { type History, unionOf } from '../../model/checkpoint/history.ts';
+import { type History, newestGeneration, unionOf } from '../../model/checkpoint/history.ts';
+import { firstNumber } from '../../model/checkpoint/takeovers.ts';
 import { CaptureError, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
-import { type KeyScope, parseRecordKey, recordKey } from '../../model/format/keys.ts';
-import { type CaptureRecord, isLast, type StoredFile, textWithSum } from '../../model/format/records.ts';
+import { type KeyScope, recordKey } from '../../model/format/keys.ts';
+import {
+  type CaptureRecord,
+  isLast,
+  type StoredFile,
+  TAKEOVERS_LIMIT,
+  textWithSum,
+} from '../../model/format/records.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { submissionNote } from '../../model/outcome/other-runs.ts';
 import { PackedMap, type Paths } from '../../model/packed/packed-map.ts';
@@ -16,7 +23,7 @@ import { showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { claimAttempt, Fence, type FencedError, isClaim, readClaim, Tidy } from '../../records/claim.ts';
 import { Ledger, type RunFacts, runFields } from '../../records/ledger.ts';
-import { listRecords, listWithClaim, type RecordListing } from '../../records/list.ts';
+import { listRecords, listWithClaim, newestSeq, type RecordListing } from '../../records/list.ts';
 import { readNewest, type ReadRecords } from '../../records/read.ts';
 import { isLost, type Store, StoreError } from '../../store/contract/store.ts';
 import type { AttemptFile } from '../run/attempt-file.ts';
@@ -25,7 +32,7 @@ import { doneAttempt } from './done-already.ts';
 
 export interface AttemptOptions {
   readonly settings: Settings;
-  /** Set if a dead sidecar of this attempt is being replaced. */
+  /** Set if this sidecar replaces a dead one of the attempt. */
   readonly attempt: number | undefined;
   /** No launcher knows the attempt's number: the next `capture watch` finds it in the work directory. */
   readonly standalone?: boolean;
@@ -41,32 +48,32 @@ export interface Attempt {
   readonly ledger: Ledger;
   readonly fence: Fence;
   readonly tidy: Tidy;
-  /** The last record of this very attempt, if the sidecar that is being replaced died after writing it. */
+  /** The last record of this attempt, if the replaced sidecar died after writing it. */
   readonly ended: CaptureRecord | undefined;
-  /** What the sidecar that is being replaced had recorded of what this attempt uses. */
+  /** The resources of this attempt that the replaced sidecar had recorded. */
   readonly usedBefore: CaptureRecord['resources'];
 }
 
-/** What the claim needs beside the options. */
+/** What the claim needs in addition to the options. */
 interface Opening extends AttemptOptions {
   readonly store: Store;
   readonly scope: KeyScope;
   /** What the store held a moment ago. */
   readonly listing: RecordListing;
-  /** What the sidecar that is being replaced has left. */
+  /** The attempt file that the replaced sidecar has left. */
   readonly resumed: AttemptFile | undefined;
   readonly paths: Paths;
 }
 
 /**
- * Claims the next attempt (or continues the given one), then reads, then records what it has read. `done`: with
- * `--skip-done`, another attempt has ended between our look and our claim; then nothing is recorded.
+ * Claims the next attempt (or continues the given one), then reads the records, then records what it has read. `done`:
+ * with `--skip-done`, another attempt has ended between our look and our claim; then nothing is recorded.
  */
 export async function openAttempt(opening: Opening): Promise<Attempt | { readonly done: number }> {
   const facts = await claimOrResume(opening);
   opening.log.ofAttempt(facts.attempt);
   const { settings, attempt, store, scope, signal } = opening;
-  // The listing must show what this attempt has just claimed: one that does not may hide everything that is stored.
+  // The listing must show the claim that was just made: a listing without it may hide everything that is stored.
   const askedMs = performance.now();
   const listing =
     attempt === undefined
@@ -75,7 +82,7 @@ export async function openAttempt(opening: Opening): Promise<Attempt | { readonl
   if (attempt === undefined && settings.skipDone) {
     const done = await doneAttempt(store, listing, settings, signal);
     if (done !== undefined) {
-      // It stands for nothing; if it stays, the index counts as at work for a while.
+      // The claim stands for nothing; if it stays, the index counts as running for a while.
       await store.delete([recordKey(scope, facts.attempt, 0, 'started')], signal).catch(() => undefined);
       return { done };
     }
@@ -114,7 +121,7 @@ async function claimOrResume({
   return { ...common, attempt: claimed };
 }
 
-/** The run token of an attempt that was claimed before, if its own file does not tell it. */
+/** The run token of an attempt that was claimed before, if the attempt file does not contain it. */
 async function claimedBy(
   store: Store,
   scope: KeyScope,
@@ -146,7 +153,7 @@ function startedRecord(facts: RunFacts): { text: string; push: string } {
 }
 
 async function openLedger(
-  { settings, attempt, log, outage, onFenced, signal, store, paths }: Opening,
+  { settings, attempt, log, outage, onFenced, signal, store, paths, resumed }: Opening,
   facts: RunFacts,
   { listing, askedMs }: { readonly listing: RecordListing; readonly askedMs: number },
 ): Promise<Omit<Attempt, 'facts'>> {
@@ -156,26 +163,32 @@ async function openLedger(
   for (const problem of problems) log.warn(problem);
   // If a sidecar is replaced, its task is running already.
   if (attempt === undefined) refuseUnreadable(read, settings);
-  // An attempt that died between its claim and its first full record says nothing.
-  const told = records.filter(({ record }) => record.seq > 0);
+  // An attempt that died between its claim and its first full record has no information.
+  const fullRecords = records.filter(({ record }) => record.seq > 0);
   const newMap = (): PackedMap<StoredFile> => new PackedMap(storedFileRow(facts.scope.index), paths);
-  const history = unionOf(told, settings.identity.runId, newMap);
+  const history = unionOf(fullRecords, settings.identity.runId, newMap);
   warnAboutOtherMakers(history, settings, log);
   if (attempt === undefined)
     tellOfSubmissions(history, { before: facts.attempt, url: store.url }, settings, log);
-  // Nobody has to be asked what this listing shows: our claim, and none after it.
+  // This listing shows our claim and none after it, so no further request is needed.
   const isNewest = attempt === undefined && listing.newestAttempt === facts.attempt;
   const fence = new Fence(store, facts, {
     onFenced,
     onLooked: outage.looked,
     ...(isNewest ? { knownMs: askedMs } : {}),
   });
-  const base = told.findLast(({ record }) => record.runId === settings.identity.runId);
+  const base = fullRecords.findLast(({ record }) => record.runId === settings.identity.runId);
   const tidy = new Tidy(store, fence, (error) =>
     log.warn(`objects that are not needed any more cannot be deleted and stay: ${reasonOf(error)}`, {
       hint: 'allow DeleteObject under this prefix, or let a lifecycle rule remove them',
     }),
   );
+  const newest = fullRecords.at(-1)?.record;
+  const own = newest?.attempt === facts.attempt ? newest : undefined;
+  // Whoever handed the attempt over has ended: nothing of that is under way.
+  const isTakeover = attempt !== undefined && !resumed?.handover?.restored;
+  const seq = firstNumber(newestSeq(listing, facts.attempt), isTakeover);
+  const generation = firstNumber(newestGeneration(history.generations, facts.attempt), isTakeover);
   const ledger = new Ledger(
     {
       store,
@@ -183,20 +196,19 @@ async function openLedger(
       facts,
       history,
       base,
+      takeovers: isTakeover ? [...(own?.takeovers ?? []), { seq, generation }].slice(-TAKEOVERS_LIMIT) : [],
       newId: randomUUID,
       tidy,
       paths,
     },
-    nextSeq(listing, facts.attempt),
+    seq,
   );
-  const newest = told.at(-1)?.record;
-  const own = newest?.attempt === facts.attempt ? newest : undefined;
   const usedBefore = own?.resources;
   const ended = own !== undefined && isLast(own.kind) ? own : undefined;
   ledger.used = () => usedBefore;
   if (ended === undefined)
     await ledger.write('started', {}, signal).catch((error: unknown) => {
-      // The task is at work: the next record says the same, when the store has room for it or lets us in again.
+      // The task is running: the next record contains the same, once the store has room for it or lets us in again.
       const isOver = signal.aborted || isLost(error) || !(error instanceof StoreError);
       if (attempt === undefined || isOver) throw error;
       log.warn(`that this sidecar goes on with the attempt is not recorded yet: ${error.message}`);
@@ -205,9 +217,10 @@ async function openLedger(
 }
 
 /**
- * If records exist and cannot be read, the task must not start anew: only they may name a stored checkpoint. If only
- * some records are damaged, only what they alone said is lost. Throws status 69 if earlier attempts of this run have recorded something and not one whole record is left. A claim
- * that can still be read tells which run its attempt belonged to.
+ * If records exist and cannot be read, the task must not start from nothing: only they may name a stored checkpoint. If
+ * only some records are damaged, only what they alone said is lost. Throws status 69 if earlier attempts of this run
+ * have recorded something and no whole record is left. A claim that is still readable says which run its attempt
+ * belonged to.
  */
 export function refuseUnreadable(
   { records, problems, unreadable }: ReadRecords,
@@ -227,7 +240,7 @@ export function refuseUnreadable(
   );
 }
 
-/** Results of other runs, or of a run that was done, may be replaced by this one: said once, here. */
+/** This run may replace results of other runs, or of a run that was done: says so once, here. */
 function tellOfSubmissions(
   history: History,
   about: { readonly before: number; readonly url: string },
@@ -237,11 +250,6 @@ function tellOfSubmissions(
   const { rolesOf } = compileManifest(manifest);
   const note = submissionNote(history, { ...about, isResult: (path) => rolesOf(path).result });
   if (note !== undefined) log[note.level](note.message, { hint: note.hint });
-}
-
-function nextSeq(listing: RecordListing, attempt: number): number {
-  const own = listing.keys.map(parseRecordKey).filter((at) => at?.attempt === attempt);
-  return 1 + Math.max(0, ...own.map((at) => at?.seq ?? 0));
 }
 
 function warnAboutOtherMakers(history: History, { identity }: Settings, log: Log): void {

@@ -1,5 +1,5 @@
-// The first scan of the work directory. Before the task starts, what is there is inherited; for a restarted sidecar
-// it is what the task may have closed meanwhile.
+// The first scan of the work directory. Before the task starts, the files in it are inherited; for a restarted sidecar,
+// the task may have closed them meanwhile.
 import { generationName } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
 import type { Evidence } from '../../model/file/evidence.ts';
@@ -26,11 +26,11 @@ import type { Restored } from './restore.ts';
 interface ScanParts {
   readonly files: Files;
   readonly restored: Restored;
-  /** Undefined if nobody can see the task's processes. */
+  /** Undefined if the task's processes cannot be seen. */
   readonly witness: Pick<Witness, 'nobodyDiedUntil'> | undefined;
 }
 
-/** Calls `listen` at the moment from which closes are the task's. */
+/** Calls `listen` at the moment from which closes count as the task's. */
 export async function scanBaseline(
   context: Context,
   { files, restored, witness }: ScanParts,
@@ -39,7 +39,7 @@ export async function scanBaseline(
 ): Promise<void> {
   if (context.resumed !== undefined) {
     inherit(context, files);
-    // From now on this sidecar counts as one that was replaced: the task may already have changed what was restored.
+    // From now on this sidecar counts as one that is replaced: the task may already have changed what was restored.
     if (context.handover !== undefined) noteTaken(context, context.handover);
     // The task is running: listen first, so that no event is missed for a file that the scan has already passed.
     listen();
@@ -65,14 +65,17 @@ export async function scanBaseline(
   listen();
 }
 
-/** Of files that a scan has just found: if nobody has died since the attempt began, whoever closed them lives on. */
+/**
+ * The evidence for files that a scan has just found: if no process has died since the attempt began, those that closed
+ * them are alive.
+ */
 function whoClosed(watcher: Watcher, witness: ScanParts['witness']): Evidence {
   const foundMs = performance.now();
   watcher.look();
   return witness?.nobodyDiedUntil(foundMs) === true ? 'clean' : 'unknown';
 }
 
-/** Before the task starts: what is here is not its work. Notes it in the attempt file. */
+/** Before the task starts, when the files in the work directory are not its own: notes them in the attempt file. */
 export async function recordInherited(
   context: Context,
   { generation }: Pick<Restored, 'generation'>,
@@ -88,7 +91,7 @@ export async function recordInherited(
   }
 }
 
-/** The task is at work: what cannot be noted may cost the next sidecar some of what this one knows, and ends nothing. */
+/** The task is running: a failed write may cost the next sidecar some knowledge, but ends nothing. */
 function noteTaken(context: Context, handover: Handover): void {
   try {
     writeAttemptFile(context.settings, attemptFacts(context, handover));
@@ -120,10 +123,9 @@ function inherit({ inherited }: Context, files: Files): void {
 }
 
 /**
- * A result that is an input and comes out unchanged is not pushed: its md5 is taken while it is the input. A file
- * that the task of a dead attempt made here is no input, because it may be stored nowhere. Nor is a file that came
- * with the checkpoint (`restored`): it is stored as a part of the checkpoint, which may be deleted, and not as a
- * result.
+ * A result that is an input and stays unchanged is not pushed: its md5 is computed while it is the input. A file that
+ * the task of a dead attempt made here is no input, because it may be stored nowhere. Neither is a file that came with
+ * the checkpoint (`restored`): it is stored as a part of the checkpoint, which may be deleted, and not as a result.
  */
 async function hashStagedInputs(context: Context, restored: ReadonlySet<RelPath>): Promise<void> {
   const { inherited, manifest, sender, baselines, signal } = context;
@@ -139,7 +141,10 @@ async function hashStagedInputs(context: Context, restored: ReadonlySet<RelPath>
   }
 }
 
-/** An earlier attempt stored it and died before a record named it: it came as an input, and is pushed as our result. */
+/**
+ * An earlier attempt stored the file and died before a record named it: it came as an input, and is pushed as our
+ * result.
+ */
 async function isUnrecorded(context: Context, path: RelPath): Promise<boolean> {
   const { history, ledger, store, scope, settings, signal } = context;
   if (ledger.results.has(path) || !mayBeOverwritten(history)) return false;

@@ -1,5 +1,5 @@
-// `--skip-done`: is this index done? Only records tell. What a restore would need does not matter: the checkpoints of
-// an index that is done may have been deleted.
+// `--skip-done`: is this index done? Only records decide. It does not matter what a restore would need: the checkpoints
+// of an index that is done may have been deleted.
 import pLimit from 'p-limit';
 import { parseRecordKey } from '../../model/format/keys.ts';
 import type { Settings } from '../../model/format/settings.ts';
@@ -12,9 +12,9 @@ import { storedNow } from '../queue/overwritten.ts';
 const LOOKS_AT_ONCE = 16;
 
 /**
- * The attempt of the same run id whose record says that this index is done; undefined if there is none. A later
- * attempt that only began, for instance one that could not restore, changes nothing. But it may have pushed something
- * before it died, so each result must still be what the record says.
+ * The attempt of the same run id whose record says that this index is done; undefined if there is none. A later attempt
+ * that only began, for instance one that could not restore, changes nothing. But it may have pushed something before it
+ * died, so each result must still match the record.
  */
 export async function doneAttempt(
   store: Store,

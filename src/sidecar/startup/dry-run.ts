@@ -1,6 +1,6 @@
-// `--dry-run`: who this would be, what matches now, under which keys it would be stored, what would be fetched and
-// restored. Reads the store and the work directory, and writes nothing. Its exit status is that of the real run, as
-// far as reading can tell.
+// `--dry-run`: the identity of the run, which files match now and their keys, and what would be fetched and restored.
+// Reads the store and the work directory, and writes nothing. Its exit status is that of the real run, as far as
+// reading can tell.
 import fs from 'node:fs';
 import { generationName, type History } from '../../model/checkpoint/history.ts';
 import type { CaptureError } from '../../model/errors.ts';
@@ -19,7 +19,7 @@ import type { Store } from '../../store/contract/store.ts';
 import { openStore } from '../../store/open.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
 import { doneAttempt } from './done-already.ts';
-import { type InputJob, missingInputs, neededOf, searchOf } from './inputs-told.ts';
+import { type InputJob, missingInputs, neededOf, searchOf } from './input-search.ts';
 import { isMissing, nameHint, type NameSearch } from './opening-lines.ts';
 import { openPatience, startLimitMs } from './patience.ts';
 import { declaredOf, orderOf, tellDoubt } from './restore-job.ts';
@@ -129,7 +129,7 @@ function matches(
   });
 }
 
-/** Inputs that are not here, as a run would look for them. */
+/** Inputs that are missing, looked for as a run would. */
 async function fetches(
   job: InputJob,
   { results }: History,

@@ -1,5 +1,6 @@
-// A task of an earlier attempt that still works in this directory, although its launcher and its sidecar were killed: two
-// tasks would write the same files, and nobody would see what this one leaves half-written when it dies. It is ended.
+// Ends a task of an earlier attempt that still runs in this directory, although its launcher and its sidecar were
+// killed. Otherwise two tasks would write the same files, and nobody would see what the earlier one leaves half-written
+// when it dies.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../log/log.ts';
 import type { Settings } from '../../model/format/settings.ts';
@@ -8,13 +9,13 @@ import { clockMs } from '../../native/clock.ts';
 import { processesWithEnvironment, readStat, sendSignal } from '../../native/processes.ts';
 import { readLastAttemptFile } from '../run/attempt-file.ts';
 
-/** As for a task of an attempt that another one takes over. */
+/** As for a task whose attempt another one takes over. */
 const KILL_AFTER_MS = 5000;
-/** A process that hangs in the kernel holds up no start for longer. */
+/** A process that hangs in the kernel delays no start for longer than this. */
 const GIVE_UP_AFTER_MS = 7000;
 const LOOK_EVERY_MS = 50;
 
-/** To be called with the lock of the work directory: whoever supervised such a task would hold it. */
+/** Call it while holding the lock of the work directory: a supervisor of such a task would hold it. */
 export async function endEarlierTask(
   settings: Settings,
   launcher: number | undefined,

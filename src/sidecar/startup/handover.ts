@@ -1,6 +1,6 @@
-// An attempt that passes from one process to the next without a launcher: from `capture restore --handoff` to
-// `capture watch`, and from a watch that died to the one that its container starts again. What is found in the work
-// directory is checked before it is believed; the claim itself is in the store.
+// Passes an attempt from one process to the next without a launcher: from `capture restore --handoff` to `capture
+// watch`, and from a watch that died to the one that its container starts next. What is found in the work directory is
+// checked before it is believed; the claim itself is in the store.
 import fs from 'node:fs';
 import { generationName } from '../../model/checkpoint/history.ts';
 import { CaptureError } from '../../model/errors.ts';
@@ -25,7 +25,7 @@ const OPTION_OF: Readonly<Record<keyof Handover['who'], string>> = {
   run: '--run',
 };
 
-/** What a `capture watch` leaves for the one that follows it. */
+/** What a `capture watch` leaves for the next one. */
 export function handoverFor(settings: Settings): Handover {
   const { taskName, runId = '' } = settings.identity;
   const who = { to: settings.to.url, taskName, index: keyIndex(settings.identity), run: runId };
@@ -33,8 +33,8 @@ export function handoverFor(settings: Settings): Handover {
 }
 
 /**
- * The attempt that a `capture watch` in this work directory continues; undefined if none was left for it. Throws
- * status 64 if one was left for somebody else.
+ * The attempt that a `capture watch` in this work directory continues; undefined if none was left for it. Throws status
+ * 64 if one was left for another watch.
  */
 export function attemptLeft(settings: Settings): number | undefined {
   if (settings.sharedWorkdir) return undefined;
@@ -45,7 +45,7 @@ export function attemptLeft(settings: Settings): number | undefined {
   const names = Object.keys(OPTION_OF) as (keyof Handover['who'])[];
   const other = names.find((name) => who[name] !== here.who[name]);
   if (other === undefined) return file.attempt;
-  // No task was started in it. A new attempt beside it would leave unused what was restored.
+  // No task was started in it. A new attempt would ignore what was restored.
   if (restored === undefined) return undefined;
   throw new CaptureError(
     EXIT.usage,
@@ -55,13 +55,13 @@ export function attemptLeft(settings: Settings): number | undefined {
   );
 }
 
-/** A plain restore has changed what is here: the next `capture watch` begins an attempt of its own. */
+/** A plain restore has changed the work directory: the next `capture watch` begins an attempt of its own. */
 export function forgetHandover(settings: Settings): void {
   const file = readLastAttemptFile(settings);
   if (file?.handover !== undefined) writeAttemptFile(settings, { ...file, handover: undefined });
 }
 
-/** What `capture restore --handoff` has restored. `facts` undefined: nobody knows any more what became of it. */
+/** What `capture restore --handoff` has restored. `facts` undefined: it is unknown what has become of it. */
 export function restoredBefore(
   facts: RestoredFacts | undefined,
   generations: readonly Generation[],

@@ -1,10 +1,16 @@
 // What results lack because this attempt resumes from a checkpoint set that is ahead of them: named at the start, and
-// kept in every record from then on. A file that is here, or was stored after the set, lacks nothing. What was stored and
-// no record names is named from now on, as the task will not write it again.
+// kept in every record from then on. A file that is in the work directory, or was stored after the set, lacks nothing.
+// A result that was stored and that no record names is recorded from now on, as the task will not write it again.
 import pLimit from 'p-limit';
 import type { Log } from '../../log/log.ts';
 import { generationName, type History } from '../../model/checkpoint/history.ts';
-import { behindOf, holds, lackingAfter, namesOf, withPartials } from '../../model/checkpoint/lacking.ts';
+import {
+  resultsBehind,
+  isStateStored,
+  lackingAfter,
+  lackingNames,
+  withPartials,
+} from '../../model/checkpoint/lacking.ts';
 import { isProofOfLife } from '../../model/checkpoint/restore-order.ts';
 import type { KeyScope } from '../../model/format/keys.ts';
 import type { Behind, Generation, Lacking, StoredFile } from '../../model/format/records.ts';
@@ -29,13 +35,13 @@ export interface LackingJob {
 
 export interface Found {
   readonly lacking: readonly Lacking[];
-  /** Results whose attempt did not live to record them. */
+  /** Results whose attempt died before it could record them. */
   readonly unrecorded: readonly StoredFile[];
 }
 
 /** `generation`: the one that is in the work directory now. */
 export async function findLacking(job: LackingJob, generation: Generation): Promise<Found> {
-  const behind = behindOf(generation).filter((one) => !stands(job, one));
+  const behind = resultsBehind(generation).filter((one) => !stands(job, one));
   const saved = await pLimit(LOOKS_AT_ONCE).map(behind, (one) => storedOf(job, one, generation.attempt));
   const lost = behind.filter((_, at) => saved[at] === undefined);
   const lacking = lackingAfter(generation, lost);
@@ -64,25 +70,27 @@ function tellLost(log: Log, generation: Generation, lost: readonly Lacking[]): v
   const nowhere = lost.filter(({ key }) => key === undefined);
   const partial = lost.filter(({ key }) => key !== undefined);
   if (nowhere.length > 0)
-    log.warn(`${written} is not stored, and the task will not write it again: ${namesOf(nowhere)}`, { hint });
+    log.warn(`${written} is not stored, and the task will not write it again: ${lackingNames(nowhere)}`, {
+      hint,
+    });
   if (partial.length > 0)
     log.warn(
-      `${written} is stored only as a death left it, and the task will not write it again: ${namesOf(partial)}`,
+      `${written} is stored only as a death left it, and the task will not write it again: ${lackingNames(partial)}`,
       { hint },
     );
 }
 
-/** True if the local file is more than what was restored of it: the task continues it. */
+/** True if the local file is longer than what was restored of it: the task continues it. */
 function stands({ root, history }: LackingJob, { path }: Behind): boolean {
   const here = factsBeneath(root, path);
   return here !== undefined && here.size > 0 && here.size !== history.results.get(path)?.size;
 }
 
-/** Includes a push that its attempt did not live to record. Undefined if this state is not stored. */
+/** Includes a push whose attempt died before it could record it. Undefined if this state is not stored. */
 async function storedOf(job: LackingJob, one: Behind, attempt: number): Promise<StoredFile | undefined> {
   const { history } = job;
   const recorded = history.results.get(one.path);
-  if (recorded !== undefined && holds(recorded, one, attempt)) return recorded;
+  if (recorded !== undefined && isStateStored(recorded, one, attempt)) return recorded;
   if (!mayBeOverwritten(history)) return undefined;
-  return unrecordedResult(job, one.path, (there) => holds(there, one, attempt));
+  return unrecordedResult(job, one.path, (there) => isStateStored(there, one, attempt));
 }

@@ -1,6 +1,6 @@
-// What a killed attempt wrote in this work directory after the checkpoint set that is restored, and that the set does not
-// have: of another round, and perhaps half-written. It is moved aside, so that the task finds what it would find on a new
-// machine.
+// Files that a killed attempt wrote in this work directory after the restored checkpoint set, and that the set does not
+// have: they belong to another round, and may be half-written. They are moved aside, so that the task finds the same
+// files as on a new machine.
 import fs from 'node:fs';
 import { generationName } from '../../model/checkpoint/history.ts';
 import type { Manifest } from '../../model/file/manifest.ts';
@@ -14,7 +14,7 @@ import type { RestoreJob } from './restore-job.ts';
 /** More names than anybody reads. */
 const MOST_NAMES = 10;
 
-/** To be called when the set is in its place. */
+/** Call it when the set is in place. */
 export async function setLeftoversAside(job: RestoreJob, generation: Generation): Promise<void> {
   const { root, manifest, settings, log, signal } = job;
   // Then the local files count, whatever they are.
@@ -35,7 +35,7 @@ export async function setLeftoversAside(job: RestoreJob, generation: Generation)
   );
 }
 
-/** Checkpoint files that are newer than all of the set, and not in it. */
+/** Checkpoint files that are newer than every file of the set, and not in it. */
 function leftoversOf(
   found: readonly FoundFile[],
   { members, companions }: Generation,

@@ -1,4 +1,4 @@
-// One capture per work directory. The kernel holds the lock, so it ends with the process, however that ends.
+// One capture per work directory. The kernel holds the lock, so it ends with the process, whatever ends the process.
 import fs from 'node:fs';
 import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
@@ -15,7 +15,7 @@ const LOCK = 'lock';
 /** No space, no inode, no quota: the fault lies with the node, not with the command line. */
 const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT']);
 
-/** What is told of a start that fails because nothing can be written there. */
+/** The error of a start that fails because nothing can be written there. */
 export function cannotWrite(workdir: string, error: unknown): CaptureError {
   const isFull = FULL.has(errnoOf(error) ?? '');
   return new CaptureError(
@@ -28,7 +28,7 @@ export function cannotWrite(workdir: string, error: unknown): CaptureError {
   );
 }
 
-/** On a file system that has turned read-only since it was made, the lock can still be taken (flock(2)). */
+/** If the file system has become read-only since the lock file was created, the lock can still be taken (flock(2)). */
 function openLock(dir: string): number {
   const { O_RDONLY, O_RDWR, O_CREAT } = fs.constants;
   try {
@@ -40,8 +40,8 @@ function openLock(dir: string): number {
 }
 
 /**
- * Makes `.capture/` and takes the lock in it. Throws status 64 if the directory cannot be written, or if another
- * capture has it and `shared` is false; 69 if it is full.
+ * Creates `.capture/` and takes the lock in it. Throws status 64 if the directory is not writable, or if another
+ * capture holds the lock and `shared` is false; 69 if it is full.
  */
 export function lockWorkdir(workdir: string, shared: boolean): WorkdirLock {
   let fd: number;

@@ -1,6 +1,6 @@
-// The first lines for the user: who this is and what the task resumes from. If there is nothing, they say whether this
-// index has checkpoints under another task name: if a task was renamed, or a command was not told its name, it would
-// otherwise start from nothing without a word.
+// The first lines for the user: the identity of the run and what the task resumes from. If there is nothing to resume
+// from, they say whether this index has checkpoints under another task name: if a task was renamed, or a command did
+// not get its name, it would otherwise start from nothing without a message.
 import fs from 'node:fs';
 import type { Log } from '../../log/log.ts';
 import { describeFiles, generationBytes } from '../../model/checkpoint/generation-words.ts';
@@ -16,22 +16,23 @@ import type { Store } from '../../store/contract/store.ts';
 import { storeDirectory } from '../../store/url.ts';
 import type { Needs } from '../run/context.ts';
 
-/** Names that are looked at, with one request each. */
+/** Names that are looked up, with one request each. */
 const MOST_NAMES = 5;
 
-/** What it takes of the run. */
-type Uses = Needs<'settings' | 'scope' | 'manifest' | 'store' | 'log' | 'attempt' | 'history' | 'now'>;
+type OpeningContext = Needs<
+  'settings' | 'scope' | 'manifest' | 'store' | 'log' | 'attempt' | 'history' | 'now'
+>;
 
 /** What the start has found and done. */
 interface FoundAtStart {
-  /** The store is a directory that this attempt has made. */
+  /** The store is a directory that this attempt has created. */
   readonly storeWasMissing: boolean;
   readonly restored: { readonly generation: Generation | undefined; readonly files: number };
 }
 
-/** Who this is, and what the task resumes from. The task may start now. */
+/** The identity of the run, and what the task resumes from. The task may start now. */
 export async function sayOpening(
-  context: Uses,
+  context: OpeningContext,
   { storeWasMissing, restored: { generation, files } }: FoundAtStart,
   signal: AbortSignal,
 ): Promise<void> {
@@ -46,14 +47,14 @@ export async function sayOpening(
 }
 
 /**
- * What an earlier attempt has sent may arrive late, and only a server that looks at the condition refuses it then. An
- * attempt alone shuts out its own late writes.
+ * A request that an earlier attempt has sent may arrive late, and only a server that checks the condition refuses it
+ * then. An attempt alone rules out late writes of its own.
  */
 async function sayWhatIsNotPromised(
-  { settings, store, log, attempt }: Uses,
+  { settings, store, log, attempt }: OpeningContext,
   signal: AbortSignal,
 ): Promise<void> {
-  // Of directories the docs say it.
+  // For directories the documentation says it.
   if (
     attempt === 1 ||
     settings.manifest.results.length === 0 ||
@@ -73,15 +74,15 @@ async function sayWhatIsNotPromised(
   );
 }
 
-/** Who this is. */
-function sayStart({ settings, log, attempt }: Uses, storeWasMissing: boolean): void {
+/** The identity of the run. */
+function sayStart({ settings, log, attempt }: OpeningContext, storeWasMissing: boolean): void {
   const { identity, to, workdir } = settings;
   const { taskName: task, runId: run } = identity;
   const note = storeWasMissing ? 'a new directory' : undefined;
   log.info(firstLine(settings, attempt, note), { event: 'start', task, run, to: to.url, workdir });
 }
 
-function sayResumed(generation: Generation, files: number, { log, now }: Uses): void {
+function sayResumed(generation: Generation, files: number, { log, now }: OpeningContext): void {
   const name = generationName(generation);
   const ageMs = Math.max(0, now() - Date.parse(generation.at));
   log.info(`resumed from checkpoint ${name} (${describeFiles(generation)}, ${formatAge(ageMs)} old)`, {
@@ -94,8 +95,8 @@ function sayResumed(generation: Generation, files: number, { log, now }: Uses): 
 }
 
 /**
- * True when the store is to be a directory of this machine, and nothing stands there. A directory store is made by its
- * first put: so a mistyped --to is a new, empty store.
+ * True if the store is a directory of this machine that does not exist. The first put creates a directory store: so a
+ * mistyped --to is a new, empty store.
  */
 export function isMissing(url: string): boolean {
   const directory = storeDirectory(url);
@@ -103,7 +104,7 @@ export function isMissing(url: string): boolean {
   try {
     return fs.statSync(encodePath(directory), { throwIfNoEntry: false }) === undefined;
   } catch {
-    return false; // The first request says why it cannot be seen.
+    return false; // The first request says why it cannot be read.
   }
 }
 
@@ -121,21 +122,21 @@ export async function sayNothingRestored(
 ): Promise<void> {
   const { history, log } = search;
   if (history.generations.length > 0) {
-    // With `--on-local newest`: if none of them had been whole, the start would have failed with 69.
+    // With `--on-local newest`: if no set had been whole, the start would have failed with 69.
     log.info('the task goes on from the checkpoint that is here', { event: 'resumed' });
     return;
   }
   log.info('nothing to resume from', { event: 'fresh', hint: await nameHint(search) });
 }
 
-/** Under which other name there is something to resume from, if this one has stored nothing at all. */
+/** Under which other name there is something to resume from, if this name has stored nothing at all. */
 export async function nameHint(search: NameSearch): Promise<string | undefined> {
   const names = search.history.attempts.length > 0 ? [] : await otherNames(search);
   if (names.length === 0) return undefined;
   return `--task-name ${names.map(showPath).join(' or ')}: this index has checkpoints under that name`;
 }
 
-/** Other tasks that have checkpoints of this index: perhaps it had another name. */
+/** Other tasks that have checkpoints of this index: the task may have had another name. */
 async function otherNames({ store, scope, log, signal }: NameSearch): Promise<readonly string[]> {
   try {
     const folders = await store.folders(TASKS_PREFIX, signal);

@@ -1,6 +1,6 @@
-// How long the start waits for a store that gives no answer: one deadline for all its requests. Each answer moves it
-// on, also one that says that the store is busy, and so do bytes that come fast enough. Time in which nothing is asked (a
-// user's check, a slow disk) does not count.
+// How long the start waits for a store that does not answer: one deadline for all its requests. Each answer extends it,
+// even one that says that the store is busy, and so do bytes that arrive fast enough. Time without a request (a user's
+// check, a slow disk) does not count.
 import { formatMs } from '../../model/units.ts';
 import { type LinkedSignal, linkSignals } from '../../model/waiting.ts';
 import { LONGEST_PAUSE_MS } from '../../store/contract/driver.ts';
@@ -19,15 +19,15 @@ import { LOST_WAIT_MS, type Outage } from '../run/outage.ts';
 const LEAST_MS = 1000;
 
 export interface PatienceOptions {
-  /** Undefined: each request has its own time. */
+  /** Undefined: each request has its own time limit. */
   readonly limitMs: number | undefined;
   /** Ends the start for other reasons. */
   readonly signal: AbortSignal;
-  /** Is told of all tries, and says why the last ones failed. */
+  /** Gets all tries, and says why the last ones failed. */
   readonly outage: Partial<Pick<Outage, 'trouble' | 'tried'>>;
 }
 
-/** An outage may cost as much at the start as at the end, but a minute at most. */
+/** An outage may take as long at the start as at the end, but a minute at most. */
 export function startLimitMs({ drainTimeoutMs }: { readonly drainTimeoutMs: number }): number {
   return Math.max(LEAST_MS, Math.min(drainTimeoutMs, LOST_WAIT_MS));
 }
@@ -38,19 +38,21 @@ export function openPatience(options: PatienceOptions): Patience {
   return new Patience(options, end, linkSignals(options.signal, end.signal));
 }
 
-/** The start makes its requests of `over(store)`, with `signal`. From close() on its operations are the store's own. */
+/**
+ * The start makes its requests through `over(store)`, with `signal`. After close() its operations are the store's own.
+ */
 export class Patience {
   readonly #options: PatienceOptions;
   readonly #limitMs: number;
   readonly #end: AbortController;
   readonly #linked: LinkedSignal;
   #asking = 0;
-  /** Time without an answer: up to `#sinceMs`, and from there on while something is asked. */
+  /** Time without an answer: the sum up to `#sinceMs`, and the time since then while a request is under way. */
   #waitedMs = 0;
   #sinceMs = 0;
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** What is to be done when the start is over. */
+  /** Called when the start has ended. */
   readonly #ends: (() => void)[] = [];
   #isClosed = false;
 
@@ -74,8 +76,8 @@ export class Patience {
   }
 
   /**
-   * For the `onTry` of the stores. A server that is busy is there, and how long it is asked is the driver's to say. The
-   * pause that follows is ours.
+   * For the `onTry` of the stores. A busy server is alive, and the driver decides how long it is asked. The pause that
+   * follows is not the server's.
    */
   readonly tried: OnTry = (use, error) => {
     this.#options.outage.tried?.(use, error);
@@ -104,12 +106,12 @@ export class Patience {
       access: () => store.access(),
       close: () => store.close(),
     };
-    // What the run asks does not lead through here.
+    // Requests of the run do not pass through here.
     this.#ends.push(() => Object.defineProperties(patient, Object.getOwnPropertyDescriptors(store)));
     return patient;
   }
 
-  /** Nobody knows how much of a body has been sent before all of it has: a large one is not timed here. */
+  /** How much of a body has been sent is unknown until all of it has: a large one is not timed here. */
   async #put(
     store: Store,
     key: string,
@@ -120,7 +122,7 @@ export class Patience {
     return body instanceof Uint8Array && body.length < this.#leastBytes ? this.#answer(put) : put();
   }
 
-  /** The answer has come once all of the object is here. */
+  /** The answer is complete once the whole object has arrived. */
   async #get(
     store: Store,
     key: string,
@@ -157,12 +159,12 @@ export class Patience {
     }
   }
 
-  /** Fewer bytes of a body within the limit mean that the link is down. */
+  /** If fewer bytes of a body than this arrive within the limit, the link counts as down. */
   get #leastBytes(): number {
     return (SLOWEST_BYTES_PER_S * this.#limitMs) / 1000;
   }
 
-  /** `pauseMs`: no answer is to be waited for before that has passed. */
+  /** `pauseMs`: no answer is expected before this time has passed. */
   #goesOn(pauseMs = 0): void {
     this.#bytes = 0;
     this.#waitedMs = -pauseMs;

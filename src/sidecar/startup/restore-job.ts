@@ -1,4 +1,4 @@
-// What everything needs that fetches files before the task starts, and the order in which checkpoints are tried.
+// What every stage needs that fetches files before the task starts, and the order in which checkpoints are tried.
 import type { Log } from '../../log/log.ts';
 import { doubtLine } from '../../model/checkpoint/generation-words.ts';
 import { generationName, type History } from '../../model/checkpoint/history.ts';
@@ -19,7 +19,7 @@ export interface RestoreJob {
   readonly manifest: Manifest;
   readonly root: WorkDir;
   readonly store: Store;
-  /** Where inputs are looked for first. */
+  /** Inputs are looked for here first. */
   readonly from: Store;
   readonly history: History;
   readonly log: Log;
@@ -28,10 +28,10 @@ export interface RestoreJob {
   readonly signal: AbortSignal;
 }
 
-/** What the user is told of the choice: a log, or the lines of `--dry-run`. */
+/** Takes the messages about the choice: a log, or the lines of `--dry-run`. */
 export type Teller = Pick<Log, 'warn'>;
 
-/** Says when a set is restored that is not known to be whole. */
+/** Warns if the restored set is not known to be whole. */
 export function tellDoubt(generation: Generation, isVerified: boolean, log: Teller): void {
   const doubt = isVerified ? undefined : doubtLine(generation);
   if (doubt === undefined) return;
@@ -41,8 +41,8 @@ export function tellDoubt(generation: Generation, isVerified: boolean, log: Tell
 }
 
 /**
- * What is placed of it: files that this run declares. Whoever can write under the prefix can put others into a record, such
- * as the task's own program.
+ * The files of the generation that are placed: those that this run declares. Whoever can write below the prefix can put
+ * other files into a record, such as the task's own program.
  */
 export function declaredOf(generation: Generation, manifest: Manifest, log: Teller): Generation {
   const isDeclared = ({ path }: { readonly path: RelPath }): boolean => {
@@ -68,7 +68,7 @@ export function declaredOf(generation: Generation, manifest: Manifest, log: Tell
 /** More than anybody reads. */
 const MOST_NAMES = 10;
 
-/** `isVerified`: each is checked before it is believed. */
+/** `isVerified`: each generation is checked before it is trusted. */
 export function orderOf(history: History, isVerified: boolean, log: Teller): readonly Generation[] {
   const order = restoreOrder(history.generations, isVerified);
   const tried = afterFailures(order, history.attempts);

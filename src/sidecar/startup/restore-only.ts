@@ -1,5 +1,5 @@
 // `capture restore`: does what a run does before its task, and nothing else. It claims no attempt and writes no record,
-// but with `--handoff`: then it begins the attempt that a `capture watch` in the same work directory continues.
+// except with `--handoff`: then it begins the attempt that a `capture watch` in the same work directory continues.
 import fs from 'node:fs';
 import type { Log } from '../../log/log.ts';
 import { warnOnce } from '../../log/once.ts';
@@ -30,9 +30,9 @@ import { lockWorkdir } from './lock.ts';
 import { isMissing, sayNothingRestored } from './opening-lines.ts';
 import { openPatience, startLimitMs } from './patience.ts';
 import { restore, type Restored } from './restore.ts';
-import { begin } from './start.ts';
+import { startAttempt } from './start.ts';
 
-/** Fetches inputs and the newest good checkpoint into the work directory; resolves to what it did. */
+/** Fetches inputs and the newest good checkpoint into the work directory. Resolves to a summary. */
 export async function restoreOnly(settings: Settings, log: Log, given: AbortSignal): Promise<string> {
   const outage = openOutage(log, clockMs);
   const patience = openPatience({ limitMs: startLimitMs(settings), signal: given, outage });
@@ -53,8 +53,8 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
     try {
       forgetHandover(settings);
       if (!settings.sharedWorkdir) {
-        for (const one of await recoverReclaims(root)) log.warn(describeRecovered(one));
-        clearStaging(root);
+        for (const one of recoverReclaims(root)) log.warn(describeRecovered(one));
+        await clearStaging(root);
       }
       const { generation, files } = await restore({
         settings,
@@ -86,7 +86,7 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
   }
 }
 
-/** What the records of this index say, of all its attempts. */
+/** The history from the records of this index, of all its attempts. */
 export async function readHistory(
   store: Store,
   settings: Settings,
@@ -99,19 +99,23 @@ export async function readHistory(
   const { records, problems } = read;
   for (const problem of problems) onProblem(problem);
   refuseUnreadable(read, settings);
-  const told = records.filter(({ record }) => record.seq > 0);
-  return { history: unionOf(told, settings.identity.runId), scope, newestAttempt: listing.newestAttempt };
+  const fullRecords = records.filter(({ record }) => record.seq > 0);
+  return {
+    history: unionOf(fullRecords, settings.identity.runId),
+    scope,
+    newestAttempt: listing.newestAttempt,
+  };
 }
 
 /**
  * `--handoff`: claims the attempt, restores, and leaves both for the `capture watch` that follows (handover.ts): the
- * claim in the store and one file in the work directory. Holds nothing afterwards.
+ * claim in the store and one file in the work directory. Keeps nothing open afterwards.
  */
 export async function handOver(settings: Settings, log: Log, signal: AbortSignal): Promise<string> {
   const outage = openOutage(log, clockMs);
   const patience = openPatience({ limitMs: startLimitMs(settings), signal, outage });
   try {
-    const begun = await begin({
+    const started = await startAttempt({
       settings,
       attempt: undefined,
       log,
@@ -122,9 +126,9 @@ export async function handOver(settings: Settings, log: Log, signal: AbortSignal
       signal,
       onFenced: () => undefined,
     });
-    // `--skip-done` is no option of a restore.
-    if (begun.kind === 'done-already') return `done already in attempt ${begun.attempt}`;
-    const { context, restored, close } = begun;
+    // A restore has no option `--skip-done`.
+    if (started.kind === 'done-already') return `done already in attempt ${started.attempt}`;
+    const { context, restored, close } = started;
     try {
       // All containers of the pod were started again, and the file is an earlier task's: the watch would end at once.
       if (settings.exitFile !== undefined) fs.rmSync(encodePath(settings.exitFile), { force: true });
@@ -146,7 +150,7 @@ export async function handOver(settings: Settings, log: Log, signal: AbortSignal
 async function record(context: Context, before: Restored): Promise<void> {
   const { generation, members, judgements } = before;
   const { root, manifest, settings, signal } = context;
-  // What cannot be read now is left to the watch.
+  // Directories that cannot be read now are left to the watch.
   const walk = { root, interest: manifest, onUnreadable: () => undefined };
   const restored: RestoredFacts = {
     generation: generation === undefined ? '' : generationName(generation),

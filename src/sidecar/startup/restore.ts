@@ -1,10 +1,10 @@
-// Before the task starts: fetches inputs, results that are inputs, and the newest checkpoint generation that is whole
-// into the work directory. Places nothing before all of it has been verified.
+// Before the task starts: fetches inputs, results that are inputs, and the newest whole checkpoint generation into the
+// work directory. Places no file before all of them were verified.
 import { generationName, type Judgement } from '../../model/checkpoint/history.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import type { Fingerprint } from '../../model/file/file-state.ts';
-import { keptKey } from '../../model/format/keys.ts';
+import { keptPrefix, parseKept } from '../../model/format/keys.ts';
 import { originOf } from '../../model/format/origin.ts';
 import type { Generation, Lacking, StoredFile } from '../../model/format/records.ts';
 import { showPath } from '../../model/path.ts';
@@ -19,25 +19,25 @@ import type { Source } from '../../restore/source.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { verify } from '../checkpoints/verify.ts';
 import { mayBeOverwritten, storedNow } from '../queue/overwritten.ts';
-import { missingInputs, neededOf, searchOf, tellWhatIsNotUsed } from './inputs-told.ts';
+import { missingInputs, neededOf, searchOf, reportUnusedInputs } from './input-search.ts';
 import { findLacking } from './lacking.ts';
 import { setLeftoversAside } from './leftovers.ts';
 import { declaredOf, orderOf, type RestoreJob, tellDoubt } from './restore-job.ts';
 
-/** Requests under way at once. */
+/** Requests in flight at once. */
 const PARALLEL = 4;
 
 export interface Restored {
   /** The generation that is in the work directory now. */
   readonly generation: Generation | undefined;
-  /** Members as they were placed: their states are those of stored objects. */
+  /** Members in the state in which they were placed, which is that of stored objects. */
   readonly members: readonly { readonly file: StoredFile; readonly facts: Fingerprint }[];
   readonly files: number;
   /** What was found out about the generations that were tried. */
   readonly judgements: readonly Judgement[];
-  /** What results have lost by resuming from it. */
+  /** What results lack because the task resumes from it. */
   readonly lacking: readonly Lacking[];
-  /** Results that stand in the store and that no record names yet. */
+  /** Results that are in the store and that no record names yet. */
   readonly unrecorded: readonly StoredFile[];
 }
 
@@ -81,15 +81,15 @@ async function restoreInputs(job: RestoreJob): Promise<number> {
     await bring(job, store, second.sources, 'input');
     found = { ...second, ofOtherRuns: [...found.ofOtherRuns, ...second.ofOtherRuns] };
   }
-  tellWhatIsNotUsed(job, found);
+  reportUnusedInputs(job, found);
   const needed = neededOf(found.missing, manifest);
   if (needed.length > 0) throw missingInputs(job, needed, found.ofOtherRuns);
   return resumed + here;
 }
 
 /**
- * Results that are inputs, as they are in the store: what an attempt pushed last before it died is newer than its
- * record, and an outdated record must not keep a task from ever starting again. One that is gone is looked for like any
+ * Results that are inputs, in their stored state: what an attempt pushed last before it died is newer than its record,
+ * and an outdated record must not keep a task from ever starting again. A result that is gone is looked for like any
  * other input.
  */
 async function resumedInputs(job: RestoreJob, files: readonly StoredFile[]): Promise<readonly Source[]> {
@@ -107,16 +107,21 @@ async function resumedInputs(job: RestoreJob, files: readonly StoredFile[]): Pro
   return sources;
 }
 
-/** Another run may have stored its own result under the same key; then ours was kept beside it. Undefined: nowhere. */
+/**
+ * Another run may have stored its own result under the same key; then ours was kept beside it. Undefined: it is
+ * nowhere.
+ */
 async function ownCopy(
-  { store, scope, history, settings, signal }: RestoreJob,
+  { store, scope, settings, signal }: RestoreJob,
   file: StoredFile,
 ): Promise<StoredFile | undefined> {
   const head = await store.head(file.key, signal);
   if (head?.meta['push'] === file.push) return file;
   if (head !== undefined && originOf(file.key, head.meta)?.runId === settings.identity.runId) return file;
-  for (let n = history.kept.get(file.path) ?? 0; n > 0; n -= 1) {
-    const key = keptKey(file.path, scope, n, file.compressed);
+  // Only the older objects that exist: a record may name any number.
+  const prefix = keptPrefix(file.path, scope);
+  for await (const { key } of store.list(prefix, signal)) {
+    if (parseKept(key.slice(prefix.length)) === undefined) continue;
     if ((await store.head(key, signal))?.meta['push'] === file.push) return { ...file, key };
   }
   return undefined;
@@ -194,7 +199,7 @@ async function tryGeneration(job: RestoreJob, generation: Generation): Promise<T
     signal,
   });
   if (surveyed.some(({ decision, local }) => decision === 'keep' && local === 'differs')) {
-    // A set is of one moment: all of it must be the stored one, or all of it the local one.
+    // A set belongs to one moment: either all of it is the stored one, or all of it the local one.
     log.warn('the local checkpoint is newer than the stored one and stays (--on-local newest)');
     return { kind: 'local-stays' };
   }

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import type { Log } from '../../log/log.ts';
 import { warnOnce } from '../../log/once.ts';
-import { generationName, judged } from '../../model/checkpoint/history.ts';
+import { generationName, withJudgements } from '../../model/checkpoint/history.ts';
 import { CaptureError, type Mistake, reasonOf } from '../../model/errors.ts';
 import { compileManifest, fixedPart } from '../../model/file/manifest.ts';
 import { escapePath, type KeyScope, recordPrefix } from '../../model/format/keys.ts';
@@ -29,7 +29,7 @@ import { Bandwidth } from '../../upload/bandwidth.ts';
 import type { Sender } from '../../upload/send.ts';
 import { type AttemptFile, readAttemptFile } from '../run/attempt-file.ts';
 import type { Caller, Context, Needs } from '../run/context.ts';
-import { Owned } from '../../model/owned.ts';
+import { CloseStack } from '../../model/close-stack.ts';
 import { Progress } from '../run/progress.ts';
 import { TaskNews } from '../run/task-news.ts';
 import type { Places } from '../run/places.ts';
@@ -38,70 +38,70 @@ import { type AttemptOptions, openAttempt } from './attempt.ts';
 import { doneAttempt } from './done-already.ts';
 import { endEarlierTask } from './earlier-task.ts';
 import { handoverFor, restoredBefore } from './handover.ts';
-import { refuseMissingInputs } from './inputs-told.ts';
+import { refuseMissingInputs } from './input-search.ts';
 import { cannotWrite, lockWorkdir } from './lock.ts';
 import { isMissing } from './opening-lines.ts';
 import type { Patience } from './patience.ts';
 import { restore, type Restored } from './restore.ts';
 import { openRunPool, spoolWarner } from './workers.ts';
 
-export interface Begun {
-  readonly kind: 'begun';
+export interface StartedAttempt {
+  readonly kind: 'started';
   readonly context: Context;
   readonly restored: Restored;
-  /** The store is a directory that this attempt has made. */
+  /** The store is a directory that this attempt has created. */
   readonly storeWasMissing: boolean;
-  /** The last record, if the sidecar that is being replaced died after writing it. */
+  /** The last record, if the replaced sidecar died after writing it. */
   readonly ended: CaptureRecord | undefined;
-  /** Closes everything that start opened, in the right order. */
+  /** Closes everything that the start opened, in the right order. */
   readonly close: () => Promise<void>;
 }
 
-/** Requests to the store before the task starts wait no longer than `patience` allows. */
+/** Before the task starts, requests to the store wait no longer than `patience` allows. */
 export interface StartOptions extends AttemptOptions {
   readonly patience: Patience;
   readonly shared: Shared;
   readonly caller: Caller;
-  /** Its pid. */
+  /** The pid of the launcher. */
   readonly launcher?: number | undefined;
-  /** `capture watch --exit-file`: something says already how the task ended. */
+  /** `capture watch --exit-file`: true if the file already says how the task ended. */
   readonly hasEnded?: (() => boolean) | undefined;
 }
 
-export type Beginning = Begun | { readonly kind: 'done-already'; readonly attempt: number };
+export type StartResult = StartedAttempt | { readonly kind: 'done-already'; readonly attempt: number };
 
-export async function begin(options: StartOptions): Promise<Beginning> {
-  const owned = new Owned();
+export async function startAttempt(options: StartOptions): Promise<StartResult> {
+  const owned = new CloseStack();
   owned.add(options.patience, (patience) => patience.close());
   try {
-    const place = await openPlace(options, owned);
+    const opened = await openWorkdirAndStore(options, owned);
     const { settings, attempt, patience } = options;
     if (settings.skipDone && attempt === undefined) {
-      const done = await doneAttempt(place.store, place.listing, settings, patience.signal);
+      const done = await doneAttempt(opened.store, opened.listing, settings, patience.signal);
       if (done !== undefined) {
         await owned.close();
         return { kind: 'done-already', attempt: done };
       }
     }
-    await takeWorkdir(options, place.root, owned);
-    return await beginAttempt(options, place, owned);
+    await takeWorkdir(options, opened.root, owned);
+    return await beginAttempt(options, opened, owned);
   } catch (error) {
     await owned.close();
     throw error;
   }
 }
 
-/** Where the files are, and where they go. */
-interface Place {
+/** The work directory, and the store that its files go to. */
+interface WorkdirAndStore {
   readonly root: WorkDir;
   readonly store: Store;
   readonly scope: KeyScope;
-  /** What the store held before this attempt. */
+  /** The store's records before this attempt. */
   readonly listing: RecordListing;
   readonly storeWasMissing: boolean;
 }
 
-async function openPlace(options: StartOptions, owned: Owned): Promise<Place> {
+async function openWorkdirAndStore(options: StartOptions, owned: CloseStack): Promise<WorkdirAndStore> {
   const { settings, patience, shared } = options;
   const { workdir, identity } = settings;
   const { O_RDONLY, O_DIRECTORY } = fs.constants;
@@ -120,32 +120,32 @@ async function openPlace(options: StartOptions, owned: Owned): Promise<Place> {
   };
 }
 
-/** What the attempt's first sidecar has said needs no second word. */
+/** The attempt's first sidecar has given these warnings already. */
 function warner({ attempt, log }: StartOptions): (warning: Mistake) => void {
   return (warning) => {
     if (attempt === undefined) warnOnce(log, warning);
   };
 }
 
-/** From here on the work directory is ours: ends what a dead sidecar had begun in it. */
+/** The work directory is ours from here on: ends what a dead sidecar had begun in it. */
 async function takeWorkdir(
   { settings, log, attempt, standalone, launcher }: StartOptions,
   root: WorkDir,
-  owned: Owned,
+  owned: CloseStack,
 ): Promise<void> {
   owned.add(lockWorkdir(settings.workdir, settings.sharedWorkdir), (lock) => lock.close());
   ignoreLeaseBreaks();
   if (settings.sharedWorkdir) return;
   if (attempt === undefined && standalone !== true) await endEarlierTask(settings, launcher, log);
   await whateverCanBeWritten({ attempt, log, settings }, 'what an earlier start has left stays', async () => {
-    for (const one of await recoverReclaims(root)) log.warn(describeRecovered(one));
-    clearStaging(root);
+    for (const one of recoverReclaims(root)) log.warn(describeRecovered(one));
+    await clearStaging(root);
   });
 }
 
 /**
- * A sidecar that replaces a dead one has a task that writes: what can be read must be stored, also where the file
- * system has turned read-only. Before the task starts, what cannot be written ends the start.
+ * The task of a replaced sidecar keeps writing: everything that can be read must be stored, even if the file system has
+ * become read-only. Before the task starts, a failed write ends the start.
  */
 async function whateverCanBeWritten<T>(
   { attempt, log, settings }: Pick<AttemptOptions, 'attempt' | 'log' | 'settings'>,
@@ -162,10 +162,14 @@ async function whateverCanBeWritten<T>(
   }
 }
 
-async function beginAttempt(options: StartOptions, place: Place, owned: Owned): Promise<Beginning> {
+async function beginAttempt(
+  options: StartOptions,
+  workdirAndStore: WorkdirAndStore,
+  owned: CloseStack,
+): Promise<StartResult> {
   const { settings, log, outage, patience, caller } = options;
   const { signal } = patience;
-  const { root, store, scope, listing, storeWasMissing } = place;
+  const { root, store, scope, listing, storeWasMissing } = workdirAndStore;
   const from = await openFrom(options, store, owned);
   const manifest = compileManifest(settings.manifest);
   const isNew = options.attempt === undefined;
@@ -187,14 +191,14 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
     resumed === undefined
       ? await restore({ ...common, from, history })
       : restoredBefore(resumed.handover?.restored, ledger.generations);
-  ledger.setGenerations(judged(ledger.generations, restored.judgements));
+  ledger.setGenerations(withJudgements(ledger.generations, restored.judgements));
   for (const file of restored.unrecorded) ledger.noteResult(file);
   ledger.restored =
     restored.generation === undefined
       ? history.attempts.findLast(({ attempt }) => attempt === facts.attempt)?.restored
       : generationName(restored.generation);
   const { attempt, runToken, startedAt } = facts;
-  const { use, ...means } = openMeans(options, root, owned);
+  const { use, ...sending } = openSendingResources(options, root, owned);
   const open = (): Reclaimer | undefined => (mayReclaim(settings) ? openReclaimer(root) : undefined);
   const reclaimer = await whateverCanBeWritten(options, 'local files stay', open);
   const context: Context = {
@@ -210,18 +214,18 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
     lacking: resumed?.lacking ?? restored.lacking,
     resumed: resumed === undefined ? undefined : resumed.handover?.restored ? 'handed-over' : 'replaced',
     handover: options.standalone === true ? handoverFor(settings) : undefined,
-    sender: { ...senderOf(settings, facts, log), ...means.sender, root, store },
-    places: means.places,
+    sender: { ...senderOf(settings, facts, log), ...sending.sender, root, store },
+    places: sending.places,
     use,
     reclaimer: owned.add(reclaimer, (one) => one?.close()),
     now: clockMs,
     taskNews: new TaskNews(clockMs, options.hasEnded),
   };
-  return { kind: 'begun', context, restored, storeWasMissing, ended, close: owned.close };
+  return { kind: 'started', context, restored, storeWasMissing, ended, close: owned.close };
 }
 
 /** `--from`, else the store itself. */
-async function openFrom(options: StartOptions, store: Store, owned: Owned): Promise<Store> {
+async function openFrom(options: StartOptions, store: Store, owned: CloseStack): Promise<Store> {
   const { settings, patience, shared } = options;
   if (settings.from === undefined) return store;
   const { connections } = shared;
@@ -233,16 +237,20 @@ async function openFrom(options: StartOptions, store: Store, owned: Owned): Prom
   return owned.add(patience.over(opened), (one) => one.close());
 }
 
-/** What it sends with, and shares with others. */
-interface Means {
+/** What the run sends with, and shares with other runs. */
+interface SendingResources {
   readonly sender: Pick<Sender, 'workers' | 'bandwidth'>;
   readonly places: Places;
   readonly use: OwnUse;
 }
 
-function openMeans({ settings, log, shared }: StartOptions, root: WorkDir, owned: Owned): Means {
+function openSendingResources(
+  { settings, log, shared }: StartOptions,
+  root: WorkDir,
+  owned: CloseStack,
+): SendingResources {
   const use = owned.add(shared.begin(), (one) => one.end());
-  const share = shared.common(settings, () => openRunPool(settings, log, shared.isMany));
+  const share = shared.pushResources(settings, () => openRunPool(settings, log, shared.isMany));
   owned.add(share, ({ release }) => release());
   const { pool, places, link } = share.value;
   const workers = owned.add(pool.open(root, SMALL_BYTES), (one) => one.close());
@@ -269,7 +277,7 @@ function mayReclaim({ reclaim, sharedWorkdir }: Settings): boolean {
   return reclaim !== 'never' && !sharedWorkdir;
 }
 
-/** What the sidecar that is being replaced has left: content that needs no push, and what the task inherited. */
+/** What the replaced sidecar has left: content that needs no push, and what the task inherited. */
 function knownBefore(
   resumed: AttemptFile | undefined,
   ledger: Ledger,
@@ -301,7 +309,7 @@ async function sweepOwn(
     ...settings.manifest.companions,
   ].map((pattern) => escapePath(fixedPart(pattern).replace(/\/$/, '')));
   const all = [...new Set([...prefixes, record])];
-  // A listing of one prefix shows what stands under a longer one, too.
+  // A listing of one prefix includes everything below a longer one.
   const shortest = all.filter((one) => !all.some((other) => other !== one && one.startsWith(other)));
   // oxlint-disable-next-line no-await-in-loop -- few, and one at a time is kinder to the store
   for (const prefix of shortest) await store.sweep(prefix, mine, signal);

@@ -1,5 +1,5 @@
-// The workers that read for a run, alone or with others: where their program is, where their spool is, the warning when
-// that is full, and their early loading.
+// The workers that read for a run, alone or with other runs: the path of their program, their spool, the warning if it
+// is full, and loading them early.
 import fs from 'node:fs';
 import os from 'node:os';
 import type { Log } from '../../log/log.ts';
@@ -22,7 +22,7 @@ export function openRunPool(settings: Settings, log: Log, isShared: boolean): Po
   });
 }
 
-/** zstd takes a while to load; the first closed file should not wait for that. */
+/** zstd takes a while to load, and the first closed file should not wait for it. */
 export function warmUpWorkers({ sender, settings, log }: Needs<'sender' | 'settings' | 'log'>): void {
   const said = (name: string): void => {
     if (name !== 'none' || settings.compression.kind === 'none') return;
@@ -31,7 +31,7 @@ export function warmUpWorkers({ sender, settings, log }: Needs<'sender' | 'setti
   void sender.workers.compressor().then(said);
 }
 
-/** `--spool`, else the directory for temporary files; a run goes on without one. */
+/** `--spool`, else the directory for temporary files. A run continues without a spool. */
 export function spoolDirOf({ spoolDir }: Pick<Settings, 'spoolDir'>, log: Log): string {
   const dir = spoolDir ?? os.tmpdir();
   const problem = problemOf(dir);

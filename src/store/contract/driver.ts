@@ -1,13 +1,14 @@
-// What every driver does alike: tries an operation again while its failure is transient, and gives out a body that ends
-// what it holds. The budget is time, not a number of tries: an outage of half a minute must cost a pause, never a file.
+// What all drivers share: they retry operations while failures are transient, and return bodies that release their
+// resources at their end. The retry budget is a time, not a number of tries: an outage of half a minute must cost a
+// pause, never a file.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Shares } from '../../model/shares.ts';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import { StoreError } from './store.ts';
 
 /**
- * What leads to servers, by kind and settings of the store: sockets, credentials, the server's time. Each driver knows
- * what its own are.
+ * Resources for connections to servers, by kind and settings of the store: sockets, credentials, the server's time.
+ * Each driver defines its own.
  */
 export type Connections = Shares<Promise<Connection>>;
 
@@ -15,7 +16,7 @@ export interface Connection {
   close(): void;
 }
 
-/** How a failure is waited for: how long to pause before each next try, and for how many times the budget. */
+/** How a kind of failure is retried: the pauses between tries, and a factor for the budget. */
 interface Pace extends BackOff {
   readonly budgets: number;
 }
@@ -23,43 +24,43 @@ interface Pace extends BackOff {
 const OUTAGE: Pace = { firstMs: 200, mostMs: 5000, budgets: 1 };
 
 /**
- * A server that says that it is busy is there, and works for others: thousands of tasks of an array may have begun in
- * one second. To ask more often gains nothing for all of them together, and to give up after a minute starts only those
- * that it could serve in that minute. With pauses much longer than these, some of an array that is ended in one second
- * would not store their last record in the seconds that they have (docs/performance.md, `starts`).
+ * A server that answers "busy" is available, but serves others: thousands of tasks of an array may have started within
+ * one second. More frequent retries would not help them overall. If each gave up after a minute, only the tasks that
+ * the server can serve in that minute would start. With much longer pauses, some tasks of an array that is ended within
+ * one second could not store their last record in the seconds that they have (docs/performance.md, `starts`).
  */
 const BUSY: Pace = { firstMs: 1000, mostMs: 10_000, budgets: 10 };
 
-/** A server that is asked again can have been left alone for so long, ms. */
+/** The longest time between two tries, ms. */
 export const LONGEST_PAUSE_MS = BUSY.mostMs;
 
 export interface RetryRules {
   /**
-   * From the first try on; ten times as long while the server is busy; 0 is one try. A try that is under way when it
-   * runs out is not cut short.
+   * Counts from the first try. Ten times as long while the server is busy; 0 is one try. A running try is not
+   * interrupted when the budget ends.
    */
   readonly budgetMs: number;
   readonly signal?: AbortSignal;
-  /** Told how each try went; undefined is a success. */
+  /** Called with the result of each try; undefined is a success. */
   readonly onTry?: (error: StoreError | undefined) => void;
 }
 
-/** What tells the time, and waits: a simulation has its own. */
+/** Clock, pauses and random numbers. A simulation has its own. */
 export interface RetryClock {
-  /** Ms since some instant. */
+  /** Ms since an arbitrary instant. */
   now(): number;
-  /** Rejects with the signal's reason once that aborts. */
+  /** Rejects with the signal's reason once it aborts. */
   pause(ms: number, signal: AbortSignal | undefined): Promise<void>;
-  /** In [0, 1). */
+  /** A random number in [0, 1). */
   luck(): number;
 }
 
 const REAL_CLOCK: RetryClock = { now: () => performance.now(), pause, luck: () => Math.random() };
 
 /**
- * Runs `attempt` (told how many tries that makes, from 1) until it returns, throws anything but a {@link StoreError}
- * that is transient, busy or lost, or the budget is spent: then its last error comes out. An abort rejects with the
- * signal's reason, also in the middle of a pause.
+ * Calls `attempt` with the number of the try, from 1. Retries while it throws a {@link StoreError} that is transient,
+ * busy or lost, until the budget is spent; then it throws the last error. An abort rejects with the signal's reason,
+ * also during a pause.
  */
 export async function retrying<T>(
   attempt: (tries: number) => Promise<T>,
@@ -84,15 +85,15 @@ export async function retrying<T>(
   }
 }
 
-/** Undefined if no retry can mend it. A directory that is gone may be mounted again in a moment. */
+/** Undefined if a retry cannot help. A directory that is gone may be mounted again in a moment. */
 export function paceOf({ kind }: Pick<StoreError, 'kind'>): Pace | undefined {
   if (kind === 'busy') return BUSY;
   return kind === 'transient' || kind === 'lost' ? OUTAGE : undefined;
 }
 
 /**
- * Exponential back-off with full jitter: thousands of array tasks that met the same outage must not come back
- * in step. `luck` is in [0, 1).
+ * Exponential back-off with full jitter: thousands of array tasks that met the same outage must not retry in step.
+ * `luck` is in [0, 1).
  */
 export function pauseMs(pace: BackOff, tries: number, luck: number): number {
   return luck * pauseAfter(pace, tries - 1);
@@ -108,8 +109,8 @@ async function pause(ms: number, signal: AbortSignal | undefined): Promise<void>
 }
 
 /**
- * Chunks that give up what they hold at their end, at a `break`, and when `return()` is called on them unread
- * (a generator that never started would skip its own `finally`). `release` may be called twice.
+ * Chunks that release their resource at the end, at a `break`, and when `return()` is called before the first read (a
+ * generator that never started would skip its own `finally`). `release` may be called twice.
  */
 export function releasing(
   chunks: AsyncGenerator<Uint8Array>,
@@ -126,4 +127,15 @@ export function releasing(
       return { done: true, value: undefined };
     },
   };
+}
+
+/** True if a body holds exactly these bytes. Stops reading at the first difference. */
+export async function holds(body: AsyncIterable<Uint8Array>, bytes: Uint8Array): Promise<boolean> {
+  let at = 0;
+  for await (const chunk of body) {
+    const end = at + chunk.length;
+    if (Buffer.compare(chunk, bytes.subarray(at, end)) !== 0) return false;
+    at = end;
+  }
+  return at === bytes.length;
 }

@@ -1,40 +1,40 @@
-// The contract between capture and the place where objects go. Everyone may import this file; only the
+// The contract between capture and the place where objects are stored. Everyone may import this file; only the
 // composition (sidecar, cli) picks a driver. Every driver passes test/store/contract.ts.
 import { CaptureError, type Mistake } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 
 /**
- * What is stored with an object, as flat strings: S3 allows no more. Names are lower case; names and values
- * are printable ASCII without spaces at either end, 2 KiB in all.
+ * Metadata of an object, as flat strings: S3 allows nothing else. Names are lower case; names and values are printable
+ * ASCII without spaces at either end, 2 KiB in all.
  */
 export type ObjectMeta = Readonly<Record<string, string>>;
 
-/** What must stand under a key for a write to take place. */
+/** The condition on the current object under a key for a write to take place. */
 export type Precondition =
-  /** Nothing: only create. */
+  /** No object exists: only create. */
   | { readonly kind: 'absent' }
-  /** Exactly the state with this tag, as the last write or look told it. */
+  /** The object is in exactly this state. The tag comes from the last write or look. */
   | { readonly kind: 'is'; readonly tag: string }
-  /** Whatever stands there. Only for keys that are written once: a write that is late may undo a newer one. */
+  /** No condition. Only for keys that are written once: a late write may undo a newer one. */
   | { readonly kind: 'any' };
 
 export const ABSENT: Precondition = { kind: 'absent' };
 
-/** The precondition of a write over what a look has found. */
+/** The precondition for replacing exactly the object that a look has found. */
 export function exactly(found: Pick<ObjectHead, 'tag'> | undefined): Precondition {
   return found === undefined ? ABSENT : { kind: 'is', tag: found.tag };
 }
 
 export interface ObjectHead {
   readonly key: string;
-  /** Names this state of the object, for {@link Precondition}; nothing else may be read out of it. */
+  /** Identifies this state of the object, for {@link Precondition}. It has no other meaning. */
   readonly tag: string;
-  /** Bytes as stored (compressed when the key says so). */
+  /** Size as stored (compressed if the key says so). */
   readonly sizeBytes: number;
   readonly meta: ObjectMeta;
-  /** When it was put there, ms since the epoch by the store's clock; S3 gives whole seconds. */
+  /** When it was written, ms since the epoch by the store's clock. S3 gives whole seconds. */
   readonly modifiedMs: number | undefined;
-  /** Permissions of the object itself, if the store has such and nothing is recorded: somebody has put it there. */
+  /** Permissions of the object itself, if the store has permissions. A copy must not give others more. */
   readonly permissions?: number | undefined;
 }
 
@@ -44,35 +44,35 @@ export interface ListedObject {
   /** As in {@link ObjectHead}; S3 may give whole seconds here, too. */
   readonly modifiedMs: number | undefined;
   /**
-   * Of the bytes as stored, if the server may have told it: an ETag can look like an md5 and be none (SSE-KMS). Only one
-   * that is right says anything.
+   * The md5 of the stored bytes, if the server may have reported it. An ETag can look like an md5 without being one
+   * (SSE-KMS), so only a match proves something.
    */
   readonly md5?: string | undefined;
 }
 
-/** An outage of this length costs nothing but time: one operation is tried again for so long, ms. */
+/** How long one operation is retried, ms. A shorter outage costs nothing but time. */
 export const BUDGET_MS = 60_000;
 
-/** Of an answer. No real link is slower: the headers alone would take ten seconds. */
+/** The slowest accepted answer. No real link is slower: the headers alone would take ten seconds. */
 export const SLOWEST_BYTES_PER_S = 100;
 
 export interface PutOptions {
   readonly meta: ObjectMeta;
-  /** Default `any`. If it does not hold, nothing changes, and the outcome says so. */
+  /** Default `any`. If the condition does not hold, nothing changes, and the outcome says so. */
   readonly precondition?: Precondition;
-  /** Of a body that is given as bytes, if it is known: else the store computes it to check the answer. */
+  /** The md5 of a body that is given as bytes, if it is known. Otherwise the store computes it to check the answer. */
   readonly md5?: string | undefined;
-  /** Told as the store takes bytes: so many more than before. What is sent twice is told twice. */
+  /** Called with the number of bytes that the store has just taken. Bytes that are sent twice are reported twice. */
   readonly onSent?: ((bytes: number) => void) | undefined;
-  /** Called with each chunk that the store no longer needs; it may keep some. */
+  /** Called with each chunk that the store no longer needs. The store may keep some chunks. */
   readonly release?: (chunk: Uint8Array) => void;
   readonly signal?: AbortSignal;
 }
 
 /**
- * `stored`: the whole body is durable and visible under the key; `tag` names this state. `exists`: only to create was
- * asked for, and the key was taken by something else. `replaced-meanwhile`: another state than the one to be replaced
- * stands there, or none. When the answer to our own write is lost, the `push` id in `meta` tells whose object it is.
+ * `stored`: the whole body is durable and visible under the key; `tag` identifies this state. `exists`: the put may
+ * only create, and another object has the key. `replaced-meanwhile`: the object to be replaced is in another state, or
+ * gone. If the answer to our own write is lost, the `push` id in `meta` tells whose object it is.
  */
 export type PutOutcome =
   | { readonly kind: 'stored'; readonly tag: string }
@@ -80,13 +80,13 @@ export type PutOutcome =
   | { readonly kind: 'replaced-meanwhile' };
 
 export interface PromoteOptions extends Pick<PutOptions, 'precondition' | 'signal'> {
-  /** What its put has told of the object, if that is known: it need not be looked at again. */
+  /** What the put of the source reported, if it is known. This saves a look. */
   readonly source?: PutObject | undefined;
 }
 
-/** An object as the one who has put it knows it. */
+/** An object as its writer knows it. */
 export interface PutObject extends Pick<ObjectHead, 'tag' | 'sizeBytes'> {
-  /** The id in its metadata. */
+  /** The push id in its metadata. */
   readonly push: string;
 }
 
@@ -97,83 +97,83 @@ export interface GetOptions {
 }
 
 /**
- * A flat map from keys to immutable byte strings. Keys are relative to the store's own prefix, `/` between
- * components, already escaped (model/format/keys): a driver passes them on as they are.
+ * A flat map from keys to immutable byte strings. Keys are relative to the store's own prefix, with `/` between
+ * components, and already escaped (model/format/keys): a driver passes them on unchanged.
  *
- * All methods retry what is transient within the driver's own budget and then throw a {@link StoreError}.
- * An aborted signal makes them reject with the signal's reason, also in the middle of a pause.
- * None logs. None ever needs a right above the prefix (no HeadBucket, no listing of the bucket).
+ * All methods retry transient failures within the driver's own budget, and then throw a {@link StoreError}. An aborted
+ * signal makes them reject with the signal's reason, also during a pause. No method logs. No method needs a right above
+ * the prefix (no HeadBucket, no listing of the bucket).
  */
 export interface Store {
-  /** For messages: `s3://bucket/prefix` or `file:///dir`. Never carries a secret. */
+  /** For messages: `s3://bucket/prefix` or `file:///dir`. Never contains a secret. */
   readonly url: string;
-  /** True when a create-only put is known to be honoured, also against a concurrent writer. */
+  /** True if a create-only put is known to be honoured, also against a concurrent writer. */
   readonly createsAtomically: boolean;
   /**
-   * True if a server gives a listing page by page, each after the one before: several listings of parts of a long one
-   * are then faster. Otherwise each of them would look at everything anew.
+   * True if the server pages its listings. Several concurrent listings of parts are then faster than one long listing.
+   * Otherwise each listing would read everything again.
    */
   readonly listsByPage: boolean;
 
   /**
-   * True if a condition on the state that is replaced is honoured, also against a concurrent writer; false if the store
-   * only looks just before it writes. Asks the server, if nobody knows it yet. A server that refuses also what holds is
-   * known only by a put.
+   * True if a condition on the replaced state is honoured, also against a concurrent writer. False if the store only
+   * looks just before it writes. Asks the server if that is not known yet. A server that also refuses conditions that
+   * hold is recognised only by a put.
    */
   replacesAtomically(signal?: AbortSignal): Promise<boolean>;
   /**
-   * Makes an object visible under `key`, whole or not at all: no reader ever sees a part of it, a failed or aborted put
-   * leaves the earlier object as it was. A body that throws aborts the put and its error comes out unchanged. Chunks of
-   * an iterable body are parts: each at least 5 MiB but the last, at most 10,000. The store keeps a chunk that was
-   * given until it says otherwise (`release`): before, it must not be written to. A body is iterated once; it may be
-   * left unread when the outcome is not `stored`. `meta.push` must be unique to this call: it tells whether a put whose
-   * answer was lost took place. A put without it only asks, with `absent`, whether the key is taken.
+   * Makes an object visible under `key` atomically: no reader ever sees a part of it, and a failed or aborted put
+   * leaves the earlier object unchanged. If the body throws, the put is aborted and the body's error is thrown
+   * unchanged. Chunks of an iterable body are parts: each at least 5 MiB except the last, at most 10,000. The store
+   * owns a chunk until it calls `release`; the chunk must not be changed before. A body is iterated once; it may stay
+   * unread if the outcome is not `stored`. `meta.push` must be unique to this call: it tells whether a put whose answer
+   * was lost took place. A put without it only asks, with `absent`, whether the key is taken.
    *
-   * A request may be cut for us and arrive when a newer one has long been answered. With `is` a put that is late never
-   * undoes what this store wrote to the key after it: neither its last try nor one before. If it throws, the put may
-   * still take place, until the next write of the key: that one sees it, or shuts it out for good.
+   * A request that we gave up may be delayed on its way, and arrive long after a newer one was answered. With `is`,
+   * such a late put never undoes a later write of this store to the key; this holds for all its tries. If a put throws,
+   * it may still take place until the next write of the key: that write either sees it, or prevents it for good.
    */
   put(key: string, body: Uint8Array | AsyncIterable<Uint8Array>, options: PutOptions): Promise<PutOutcome>;
   /**
-   * The object's bytes, or undefined when there is none. A short or broken body throws while it is read. A
-   * range must begin inside the object (else `refused`) and ends with it at the latest.
+   * The object's bytes, or undefined if it does not exist. A short or broken body throws while it is read. A range must
+   * start inside the object (otherwise `refused`), and is cut at the object's end.
    */
   get(key: string, options?: GetOptions): Promise<GotObject | undefined>;
   head(key: string, signal?: AbortSignal): Promise<ObjectHead | undefined>;
-  /** All objects whose key starts with `prefix`, in ascending byte order of their keys, paged as needed. */
+  /** All objects whose keys start with `prefix`, in ascending byte order of their keys, paged as needed. */
   list(prefix: string, signal?: AbortSignal): AsyncIterable<ListedObject>;
   /**
-   * Names of the first components below `prefix`, which ends with a slash, that have keys below them; ascending, 1,000
-   * at most. One request, where `list` would take one for each 1,000 keys.
+   * Names of the first components below `prefix`, which ends with a slash, that have keys below them; ascending, at
+   * most 1,000. Costs one request, whereas `list` costs one for each 1,000 keys.
    */
   folders(prefix: string, signal?: AbortSignal): Promise<readonly string[]>;
-  /** Deletes what is there; a key that is not there is no error. */
+  /** Deletes objects. A key without an object is no error. */
   delete(keys: readonly string[], signal?: AbortSignal): Promise<void>;
   /**
-   * Copies bytes and metadata inside the store; throws `missing` when `from` is not there. One that is late never copies
-   * another state of `from` than the one that it found, where the store can promise that.
+   * Copies bytes and metadata inside the store. Throws `missing` if `from` does not exist. If the store can promise it,
+   * a late copy never copies another state of `from` than the one that was found.
    */
   copy(from: string, to: string, signal?: AbortSignal): Promise<void>;
   /**
-   * Gives the object `from` the name `to`, with its metadata and inside the store. Whole or not at all, as a put. After
-   * `stored` there is no `from` any more, if it may be deleted: so a promotion that is late finds nothing. After the
-   * other outcomes `from` is as it was. `from` must be written once, by a put of its own, and promoted by nobody else.
-   * Throws `missing` when it is not there.
+   * Renames the object `from` to `to` inside the store, with its metadata, and atomically like a put. After `stored`,
+   * `from` no longer exists, if we may delete it; so a late promotion finds nothing. After the other outcomes `from` is
+   * unchanged. `from` must be written once, by a put of its own, and nobody else may promote it. Throws `missing` if it
+   * does not exist.
    */
   promote(from: string, to: string, options?: PromoteOptions): Promise<PutOutcome>;
   /**
-   * Removes what interrupted puts of keys for which `mine` is true have left behind (parts, temporaries). False where the
-   * server, or what the credentials may do, does not let us look for it. `mine` is asked about a put that was seen
-   * before.
+   * Removes what interrupted puts left (parts, temporaries), for keys for which `mine` is true. Resolves to false if
+   * the server or the credentials' rights do not let us look for them. `mine` is called about a put after that put was
+   * listed.
    */
   sweep(prefix: string, mine: IsMine, signal?: AbortSignal): Promise<boolean>;
   /**
-   * Throws `lost` when this machine can see that the store is no longer the one that was opened: its path leads to
-   * another directory, or to none. Sends no request. Every other method checks the same, and a put checks again before
-   * it says `stored`. What only the server knows, the caller's own claim tells (records/claim.ts).
+   * Throws `lost` if this machine can see that the store is no longer the one that was opened: its path leads to
+   * another directory, or to none. Sends no request. Every other method makes the same check, and a put repeats it
+   * before it returns `stored`. A loss that only the server knows shows in the caller's own claim (records/claim.ts).
    */
   confirm(): Promise<void>;
-  /** With what credentials it is used; undefined for a store that asks for none. Sends nothing to the store itself. */
+  /** The credentials in use; undefined for a store without credentials. Sends nothing to the store itself. */
   access(): Promise<Access | undefined>;
   close(): Promise<void>;
 }
@@ -181,35 +181,40 @@ export interface Store {
 export type IsMine = (key: string) => boolean | Promise<boolean>;
 
 export interface Access {
-  /** When they run out, ms since the epoch; undefined: never, or nobody says. */
+  /** When they expire, ms since the epoch; undefined: never, or unknown. */
   readonly expiresMs: number | undefined;
-  /** They are of a session, which ends. */
+  /** They are temporary credentials of a session. */
   readonly isSession: boolean;
-  /** They may be read anew, from a file or a service; those of variables are what they are. */
+  /** They can be renewed from a file or a service. Credentials from variables cannot. */
   readonly isRenewable: boolean;
 }
 
-/** What a try was for: each may fail while the others work. `remove` includes the search for what is to be removed. */
+/** The purpose of a try: each may fail while the others work. `remove` includes the search for objects to remove. */
 export type StoreUse = 'read' | 'write' | 'remove';
 
-/** Told how one try of an operation went; undefined is a success. Must not throw. */
+/** Called with the result of one try of an operation; undefined is a success. Must not throw. */
 export type OnTry = (use: StoreUse, error: StoreError | undefined) => void;
 
 export interface GotObject extends ObjectHead {
   /**
-   * Holds a connection or a file open until it has been read to its end, was left by `break`, or, unread, had
-   * `return()` called on its iterator.
+   * Holds a connection or a file open until it was read to its end or left by `break`. If it is not read, `return()` of
+   * its iterator must be called.
    */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
 /**
- * Why a store operation failed. `transient`: it was retried until the budget ran out. `busy`: the same, for ten times as
- * long, as the server answered that it has too much to do. `denied`: the credentials or
- * their rights do not suffice. `expired`: the credentials ran out. `missing`: there is no such bucket, or no source of
- * a copy. `full`: there is no room. `lost`: another store, or none, stands in its place, and what was stored is not in
- * it; it may come back, as a file system that is mounted again. `impossible`: it can never hold an object under this key.
- * `refused`: anything else that a retry cannot mend.
+ * Why a store operation failed.
+ * - `transient`: it was retried until the budget ran out.
+ * - `busy`: the same, but for ten times as long, because the server answered that it is overloaded.
+ * - `denied`: the credentials or their rights do not suffice.
+ * - `expired`: the credentials have expired.
+ * - `missing`: the bucket, or the source of a copy, does not exist.
+ * - `full`: there is no room.
+ * - `lost`: another store, or none, is in its place, without our objects. It may come back, as a file system that is
+ *   mounted again.
+ * - `impossible`: it can never hold an object under this key.
+ * - `refused`: any other error that a retry cannot solve.
  */
 export type StoreErrorKind =
   | 'transient'
@@ -223,7 +228,9 @@ export type StoreErrorKind =
   | 'refused';
 
 export class StoreError extends CaptureError {
-  /** By its name: drivers are files of their own in the program, with a class of their own (build.mjs). */
+  /**
+   * Compared by name, because each driver is a separate file of the program with its own copy of the class (build.mjs).
+   */
   static override [Symbol.hasInstance](value: unknown): boolean {
     return value instanceof Error && value.name === 'StoreError';
   }
@@ -237,31 +244,32 @@ export class StoreError extends CaptureError {
   }
 }
 
-/** True for an error that says that another store, or none, stands in the place of ours. */
+/** True if the error says that another store, or none, is in the place of ours. */
 export function isLost(error: unknown): boolean {
   return error instanceof StoreError && error.kind === 'lost';
 }
 
 /**
- * What capture must know of a kind of store before one is opened: how its URL is written, and where it stands. Pure.
- * Each driver has it in a file of its own (`url.ts`, in its room): the launcher must not load what the driver needs.
+ * What capture must know of a kind of store before it opens one: how its URLs look, and where they lead. Pure. Each
+ * driver has this in a separate file (`url.ts`, in its folder), because the launcher must not load what the driver
+ * needs.
  */
 export interface StoreKind {
-  /** How its URL is written, for messages: `s3://bucket/prefix`. */
+  /** The form of its URLs, for messages: `s3://bucket/prefix`. */
   readonly form: string;
-  /** The one form of a URL of this kind that the rest of capture works with, or why it cannot be a store. */
+  /** Returns the normalised URL that the rest of capture uses, or why it cannot be a store. */
   readonly parse: (given: GivenUrl) => string | Mistake;
-  /** The directory of this machine where the store with this URL stands, absolute; undefined when it is elsewhere. */
+  /** The absolute path of the store's directory on this machine; undefined if the store is elsewhere. */
   readonly directoryOf: (url: string) => string | undefined;
-  /** What to give instead of a URL of this other scheme, where this kind can do that. */
+  /** Suggests what to use instead of a URL with this other scheme, if this kind can replace it. */
   readonly insteadOf?: (scheme: string) => string | undefined;
 }
 
-/** A URL as the user has written it. */
+/** A URL as the user wrote it. */
 export interface GivenUrl {
   readonly text: string;
-  /** What it came from: `--to`, or `CAPTURE_TO`. */
+  /** Its origin: `--to`, or `CAPTURE_TO`. */
   readonly source: string;
-  /** Both, for the beginning of a message. */
+  /** Origin and URL, for the start of a message. */
   readonly shown: string;
 }

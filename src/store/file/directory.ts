@@ -1,11 +1,11 @@
-// The directory of a file store: that it is still the one that was opened, what stands where in it, and how that gets
-// onto the disk. An object is a plain file under its key, so that people can use the directory without us. What belongs
-// to us stands apart and is never taken for an object: temporaries, and the metadata of each object, in a file that names
-// its inode. Metadata is written before the object becomes visible and removed after the object is gone: a kill in
-// between leaves rubbish, never a lie.
+// The directory of a file store: that it is still the one that was opened, where its files are, and how they become
+// durable. An object is a plain file under its key, so people can use the directory without capture. Our own files are
+// kept apart and are never taken for objects: temporaries, and a metadata file for each object, named after the
+// object's inode. Metadata is written before the object becomes visible, and removed after the object. A kill in
+// between leaves garbage, but never wrong metadata.
 //
-// Others may write in a store. So each folder in it is held while something is done in it, and no link leads to it
-// (openat2(2)): whatever they rename or replace meanwhile, nothing outside of the store is read, written or removed.
+// Others may write in a store. So each folder is held open during an operation in it, and is opened without following
+// links (openat2(2)). Whatever others rename or replace, nothing outside the store is read, written or removed.
 import fs, { type BigIntStats } from 'node:fs';
 import { dirname } from 'node:path';
 import * as z from 'zod';
@@ -15,25 +15,25 @@ import { parseForeignJson } from '../../model/format/foreign-json.ts';
 import { TASKS_PREFIX } from '../../model/format/keys.ts';
 import { isInside } from '../../model/path.ts';
 import { clockMs } from '../../native/clock.ts';
-import { holdDirectoryLater, type HeldDirectory } from '../../native/beneath.ts';
+import { holdDirectoryAsync, type HeldDirectory } from '../../native/beneath.ts';
 import { StoreError, type ObjectMeta } from '../contract/store.ts';
 
-/** Set-group-ID (inode(7)): what is made in such a directory gets its group, so it is one that a group shares. */
+/** Set-group-ID (inode(7)): new files in such a directory get its group, so the directory is shared by a group. */
 const SET_GROUP_ID = 0o2000n;
-/** The umask alone takes rights away. */
+/** Only the umask removes rights. */
 const OPEN_MODE = 0o777;
 
-interface Held {
+interface OpenRoot {
   readonly fd: number;
   readonly dev: bigint;
   readonly ino: bigint;
   readonly isShared: boolean;
 }
 
-/** A folder that is held for several at once. */
+/** An open folder that several operations share. */
 interface SharedFolder {
   readonly opened: Promise<HeldDirectory>;
-  /** From then on others open it anew: somebody may have put another folder in its place. */
+  /** After this time operations open it again, because somebody may have put another folder in its place. */
   readonly untilMs: number;
   users: number;
 }
@@ -41,28 +41,34 @@ interface SharedFolder {
 const SHARED_MS = 100;
 
 /**
- * Held open from the first time that it is seen: while the descriptor is open no other directory gets its inode. Once it
- * was seen it is never made again: what it held would be lost without a word.
+ * Keeps the directory open from its first use, because no other directory gets its inode while a descriptor is open.
+ * Once it was seen, it is never created again: that would silently hide the loss of its content.
  */
 export class StoreRoot {
   readonly #shared = new Map<string, SharedFolder>();
   readonly #path: string;
-  #held: Held | undefined;
+  #held: OpenRoot | undefined;
+  /**
+   * Number of folders below it that are open or being opened. The kernel may reuse the number of a closed descriptor.
+   */
+  #holds = 0;
+  #isClosed = false;
   #making: Promise<void> | undefined;
 
-  /** `path`: absolute. */
+  /** `path` is absolute. */
   constructor(path: string) {
     this.#path = path;
   }
 
-  /** True if the directory is a group's. */
+  /** True if a group shares the directory. */
   get isShared(): boolean {
     return this.#held?.isShared ?? false;
   }
 
-  /** Throws `lost` unless the path names the directory that it named before. One that was never there may be missing. */
+  /** Throws `lost` unless the path still names the same directory. A directory that was never seen may be missing. */
   async check(): Promise<void> {
     const path = this.#path;
+    this.#refuseIfClosed();
     if (this.#held === undefined) {
       try {
         return this.#hold();
@@ -76,32 +82,37 @@ export class StoreRoot {
     throw new StoreError('lost', `${now === undefined ? 'nothing' : 'another directory'} stands at ${path}`);
   }
 
-  /** The same; a directory that was never there is made. */
+  /** The same, but creates a directory that was never seen. */
   make(): Promise<void> {
-    // One at a time: two that found nothing would each make a directory and hold it.
+    // Only one call at a time: two calls that found nothing would each create a directory and open it.
     return (this.#making ??= this.#make().finally(() => (this.#making = undefined)));
   }
 
   /**
-   * Holds a folder of the store; `''`: the store itself. Throws ENOENT, ENOTDIR, and ELOOP if a link stands in the way:
-   * nobody follows it. What is done at about the same time shares a descriptor, as there may be few of them.
+   * Opens a folder of the store; `''` is the store itself. Throws ENOENT, ENOTDIR, and ELOOP if the path contains a
+   * link, which is never followed. Operations at about the same time share a descriptor, because descriptors may be
+   * scarce.
    */
   async hold(folder: string): Promise<HeldDirectory> {
+    this.#refuseIfClosed();
     let shared = this.#shared.get(folder);
     if (shared === undefined || shared.untilMs < clockMs()) {
       shared = { opened: this.#open(folder), untilMs: clockMs() + SHARED_MS, users: 0 };
       this.#shared.set(folder, shared);
     }
     shared.users += 1;
+    this.#holds += 1;
     const one = shared;
-    const release = (): boolean => {
+    const release = (held?: HeldDirectory): void => {
       one.users -= 1;
       if (one.users === 0 && this.#shared.get(folder) === one) this.#shared.delete(folder);
-      return one.users === 0;
+      if (one.users === 0) held?.close();
+      this.#holds -= 1;
+      this.#closeIfUnused();
     };
     try {
       const held = await one.opened;
-      return { at: held.at, close: () => (release() ? held.close() : undefined) };
+      return { at: held.at, close: () => release(held) };
     } catch (error) {
       release();
       throw error;
@@ -111,12 +122,23 @@ export class StoreRoot {
   async #open(folder: string): Promise<HeldDirectory> {
     const path = this.#path;
     if (this.#held === undefined) throw Object.assign(new Error(`no ${path}`), { code: 'ENOENT' });
-    return holdDirectoryLater({ fd: this.#held.fd, path }, folder);
+    return holdDirectoryAsync({ fd: this.#held.fd, path }, folder);
   }
 
+  /** Running operations keep their folders until they end; the directory is closed after that. */
   async close(): Promise<void> {
-    if (this.#held !== undefined) fs.closeSync(this.#held.fd);
+    this.#isClosed = true;
+    this.#closeIfUnused();
+  }
+
+  #closeIfUnused(): void {
+    if (!this.#isClosed || this.#holds > 0 || this.#held === undefined) return;
+    fs.closeSync(this.#held.fd);
     this.#held = undefined;
+  }
+
+  #refuseIfClosed(): void {
+    if (this.#isClosed) throw new Error(`the store ${this.#path} is closed`);
   }
 
   async #make(): Promise<void> {
@@ -127,7 +149,8 @@ export class StoreRoot {
   }
 
   #hold(): void {
-    // A plain descriptor: unlike a FileHandle it is not closed when nobody refers to it any more.
+    this.#refuseIfClosed();
+    // A plain descriptor, because a FileHandle without references is closed by the garbage collector.
     const fd = fs.openSync(this.#path, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
     const { dev, ino, mode } = fs.fstatSync(fd, { bigint: true });
     this.#held = { fd, dev, ino, isShared: (mode & SET_GROUP_ID) !== 0n };
@@ -139,7 +162,7 @@ function unlessMissing(error: unknown): undefined {
   throw error;
 }
 
-/** Names the file that stands where the directory, or one above it, should (open(2), ENOTDIR). */
+/** Names the file that is in the place of the directory or of one of its parents (open(2), ENOTDIR). */
 function asNoDirectory(error: unknown, path: string): unknown {
   if (errnoOf(error) !== 'ENOTDIR') return error;
   let at = path;
@@ -154,11 +177,11 @@ function isThere(path: string): boolean {
   try {
     return fs.statSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch {
-    return false; // ENOTDIR: what is above it is no directory
+    return false; // ENOTDIR: a parent is no directory
   }
 }
 
-/** At the root of the store. Keys of capture begin with `.capture/`, never with this. */
+/** At the root of the store. Keys of capture start with `.capture/`, never with this name. */
 const OURS = '.capture-store';
 
 /** A file in a folder of the store. */
@@ -167,32 +190,32 @@ export interface Spot {
   readonly name: string;
 }
 
-/** Folders are paths below the root, `''` is the root itself. */
+/** Folders are paths relative to the root; `''` is the root itself. */
 export interface Layout {
-  /** Absolute, without a slash at its end. */
+  /** Absolute, without a trailing slash. */
   readonly root: string;
-  /** The folder of temporaries: on the same file system, so that a rename publishes them. */
+  /** The folder of temporaries. It is on the same file system, so that a rename can publish them. */
   readonly tmp: string;
-  /** Where an object is; throws `refused` for a key that would leave the store. */
+  /** The place of an object. Throws `refused` for a key that would leave the store. */
   spotOf(key: string): Spot;
-  /** The metadata of the object that is this very inode: never that of the one before or after it. */
+  /** The metadata file of the object with this inode, never that of an earlier or later object. */
   metaSpot(key: string, ino: bigint): Spot;
-  /** True for what a listing must not show. */
+  /** True for files that a listing must hide. */
   isOurs(name: string, folder: string): boolean;
   /** {@link StoreRoot.hold} */
   hold(folder: string): Promise<HeldDirectory>;
-  /** Of a new folder, before the umask: objects are found in it by whoever may read them. */
+  /** Mode of a new folder, before the umask. Whoever may read an object can also find it. */
   directoryMode(folder: string): number;
-  /** Of the file of a new object, before the umask. */
-  objectMode(meta: ObjectMeta): number;
-  /** Of a new file that is no object, before the umask. */
+  /** Mode of a new object's file, before the umask. A copy gives others no more than `most`, the mode of its source. */
+  objectMode(meta: ObjectMeta, most?: number): number;
+  /** Mode of a new file that is no object, before the umask. */
   ownMode(): number;
 }
 
 /**
- * The layout of a store at `root`. What a task has stored has the mode of the task's own file; the rest, such as
- * records, is its user's alone, or the group's if a group shares the directory. The umask takes rights away as for any
- * new file (open(2)), and the owner can always read and write.
+ * The layout of a store at `root`. A file that a task stored has the mode of the task's own file. Other files, such as
+ * records, belong to their user alone, or to the group if a group shares the directory. The umask removes rights as for
+ * any new file (open(2)), and the owner can always read and write.
  */
 export function layoutOf(root: string, directory: Pick<StoreRoot, 'isShared' | 'hold'>): Layout {
   const ownMode = (): number => (directory.isShared ? 0o660 : 0o600);
@@ -203,8 +226,8 @@ export function layoutOf(root: string, directory: Pick<StoreRoot, 'isShared' | '
       const isOwn = [`${OURS}/`, TASKS_PREFIX].some((own) => `${folder}/`.startsWith(own));
       return isOwn ? (directory.isShared ? 0o770 : 0o700) : OPEN_MODE;
     },
-    objectMode: ({ mode = '' }) =>
-      /^[0-7]{1,4}$/.test(mode) ? (Number.parseInt(mode, 8) & 0o777) | 0o600 : ownMode(),
+    objectMode: ({ mode = '' }, most = 0o777) =>
+      ((/^[0-7]{1,4}$/.test(mode) ? Number.parseInt(mode, 8) : ownMode()) & most & 0o777) | 0o600,
     ownMode,
     tmp: `${OURS}/tmp`,
     spotOf: (key) => {
@@ -224,7 +247,7 @@ function spotAt(key: string): Spot {
   return { folder: key.slice(0, Math.max(0, cut)), name: key.slice(cut + 1) };
 }
 
-/** What `act` makes of an absolute path to the file, whose folder is held meanwhile. Throws as {@link StoreRoot.hold}. */
+/** Calls `act` with an absolute path to the file, while its folder is held open. Throws like {@link StoreRoot.hold}. */
 export async function inFolder<T>(
   layout: Layout,
   { folder, name }: Spot,
@@ -238,7 +261,7 @@ export async function inFolder<T>(
   }
 }
 
-/** The same; the folder is made if it is not there. */
+/** The same, but creates a missing folder. */
 export async function inMadeFolder<T>(
   layout: Layout,
   spot: Spot,
@@ -248,7 +271,7 @@ export async function inMadeFolder<T>(
   return inFolder(layout, spot, act);
 }
 
-/** Size and time tell an object from a later file that got its inode, or was written over it by hand. */
+/** Size and time distinguish an object from a later file with the same inode, and from an edit by hand. */
 const metaSchema = z.object({
   key: z.string(),
   size: z.string(),
@@ -258,17 +281,17 @@ const metaSchema = z.object({
 
 interface WithMeta {
   readonly key: string;
-  /** That is to become the object. */
+  /** The file that will become the object. */
   readonly file: BigIntStats;
   readonly meta: ObjectMeta;
-  /** A path for the time until all of it is written: of a name that nobody can guess, in `tmp`, which is held. */
+  /** The path until the file is complete: an unguessable name in `tmp`, which is held open. */
   readonly temporary: string;
 }
 
-/** Stores the metadata of a file that is to become an object. */
+/** Stores the metadata of a file that will become an object. */
 export async function writeMeta(layout: Layout, { key, file, meta, temporary }: WithMeta): Promise<void> {
   const text = JSON.stringify({ key, size: String(file.size), mtimeNs: String(file.mtimeNs), meta });
-  // Never half-written under its name: an inode that is used again finds the old file in its place.
+  // Must be complete under its name: a reused inode may find the file of an earlier object there.
   try {
     await writeDurably(temporary, Buffer.from(text), layout.ownMode());
     await inMadeFolder(layout, layout.metaSpot(key, file.ino), async (path, at) => {
@@ -276,12 +299,12 @@ export async function writeMeta(layout: Layout, { key, file, meta, temporary }: 
       await syncDirectory(at);
     });
   } catch (error) {
-    await fs.promises.rm(temporary, { force: true });
+    await removeOwn(temporary).catch(() => undefined);
     throw error;
   }
 }
 
-/** The metadata that belongs to this file; undefined when there is none, as for files put there by hand. */
+/** The metadata that belongs to this file; undefined if there is none, as for files that a user put there. */
 export async function readMeta(
   layout: Layout,
   key: string,
@@ -295,23 +318,29 @@ export async function readMeta(
   return same ? data.meta : undefined;
 }
 
-/** Removes the metadata of an object that is no longer there. */
+/** Removes the metadata of an object that no longer exists. */
 export async function dropMeta(layout: Layout, key: string, ino: bigint): Promise<void> {
-  const drop = (path: string): Promise<void> => fs.promises.rm(path, { force: true });
-  await inFolder(layout, layout.metaSpot(key, ino), drop).catch(unlessNoObject);
+  await inFolder(layout, layout.metaSpot(key, ino), removeOwn).catch(unlessNoObject);
 }
 
-/** Of a file of our own: a key of 1 KiB, and metadata of 2 KiB. */
+/** Removes one of our own files, if it exists. Leaves directories, because they are not ours. */
+export async function removeOwn(path: string): Promise<void> {
+  await fs.promises.unlink(path).catch((error: unknown) => {
+    if (errnoOf(error) !== 'ENOENT' && errnoOf(error) !== 'EISDIR') throw error;
+  });
+}
+
+/** Limit for one of our own files: a key has at most 1 KiB, and metadata 2 KiB. */
 const OWN_LIMIT_BYTES = 64 * 1024;
 
 /**
- * The text of a file of our own; undefined if there is none. What others have put in its place (a link, a FIFO, a
- * directory, a file without end) is neither followed nor waited for, and is none.
+ * The text of one of our own files; undefined if there is none. Anything else in its place (a link, a FIFO, a
+ * directory, an endless file) counts as none. It is neither followed nor waited for.
  */
 export async function readOwn(path: string): Promise<string | undefined> {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
   try {
-    // Not blocked by a FIFO (fifo(7)).
+    // Must not block on a FIFO (fifo(7)).
     const file = await fs.promises.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     try {
       const stat = await file.stat();
@@ -326,20 +355,20 @@ export async function readOwn(path: string): Promise<string | undefined> {
   }
 }
 
-/** ELOOP: a link stands there, or leads there; ENXIO: a socket. */
+/** ELOOP: the path is or contains a link; ENXIO: it is a socket. */
 const NO_OBJECT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO']);
 
-/** Undefined if the error says that nothing is there which could be an object, or a file of our own. */
+/** Undefined if the error says that there is neither an object nor one of our own files. */
 export function unlessNoObject(error: unknown): undefined {
   if (!NO_OBJECT.has(errnoOf(error) ?? '')) throw error;
 }
 
-/** A new file for writing. Throws EEXIST if anything stands there, a link as well (open(2), O_EXCL). */
+/** Opens a new file for writing. Throws EEXIST if anything exists there, including a link (open(2), O_EXCL). */
 export function createFile(path: string, mode: number): Promise<fs.promises.FileHandle> {
   return fs.promises.open(path, 'wx', mode);
 }
 
-/** Writes a whole small new file and syncs it; its directory is the caller's. */
+/** Writes a small new file completely and syncs it. The caller syncs its directory. */
 async function writeDurably(path: string, bytes: Uint8Array, mode: number): Promise<void> {
   const file = await createFile(path, mode);
   try {
@@ -356,14 +385,14 @@ export async function syncDirectory(path: string): Promise<void> {
   try {
     await dir.sync();
   } catch (error) {
-    // Some network file systems cannot sync a directory: their server does it.
+    // Some network file systems cannot sync a directory, because their server does it.
     if (errnoOf(error) !== 'EINVAL' && errnoOf(error) !== 'ENOTSUP') throw error;
   } finally {
     await dir.close();
   }
 }
 
-/** Makes a folder of the store with all that lead to it, and makes each new one durable. */
+/** Creates a folder of the store with its parents, and makes each new one durable. */
 async function makeFolder(layout: Layout, folder: string): Promise<void> {
   try {
     return (await layout.hold(folder)).close();
@@ -380,9 +409,9 @@ async function makeFolder(layout: Layout, folder: string): Promise<void> {
   });
 }
 
-/** Makes the directory that the user named with all that lead to it, and makes each new one durable. */
+/** Creates the directory that the user named, with its parents, and makes each new one durable. */
 async function makeRoot(path: string): Promise<void> {
-  // Not `recursive`: Node tries for ever where the parent is there and still nothing can be made, as in /proc.
+  // Not `recursive`: Node loops for ever if the parent exists and still nothing can be created, as in /proc.
   const made = await makeIfParent(path);
   if (made === 'no-parent') {
     await makeRoot(dirname(path));

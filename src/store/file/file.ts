@@ -1,5 +1,5 @@
-// The driver for a directory: a shared file system, or a disk to try things on. Each operation is tried again while that
-// makes sense, and what the file system refuses is said in the words of an object store.
+// The driver for a directory: a shared file system, or a local disk for trials. It retries operations where that helps,
+// and translates errors of the file system into those of an object store.
 import fs from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import pLimit, { type LimitFunction } from 'p-limit';
@@ -15,7 +15,6 @@ import {
   type ObjectMeta,
   type OnTry,
   type PromoteOptions,
-  type PutOptions,
   type PutOutcome,
   type Store,
   type StoreErrorKind,
@@ -29,13 +28,14 @@ import {
   listFiles,
   promoteFile,
   putFile,
+  type FilePutOptions,
   sweepTemporaries,
 } from './objects.ts';
 
-/** As many as a run sends at once (sidecar/run/places). */
+/** As many as a run sends concurrently (sidecar/run/places). */
 const MOST_SMALL_PUTS = 32;
 
-/** What each operation is for; their names stand in messages. */
+/** The purpose of each operation; the names appear in messages. */
 const USES = {
   get: 'read',
   head: 'read',
@@ -46,8 +46,8 @@ const USES = {
 } as const satisfies Readonly<Record<string, StoreUse>>;
 
 /**
- * Opens `file:///dir`; the first put makes the directory, and none makes it anew. A `list` is not retried: it is cheap
- * to ask again.
+ * Opens `file:///dir`. The first put creates the directory; no put recreates it. A `list` is not retried, because the
+ * caller can cheaply repeat it.
  */
 export async function openFileStore(
   settings: StoreSettings,
@@ -59,11 +59,11 @@ export async function openFileStore(
   const layout = layoutOf(root, directory);
   const inTurn = pLimit(shareOfOpenFiles(MOST_SMALL_PUTS));
   const place = { layout, directory, budgetMs, inTurn, onTry };
-  const store: Store = {
+  return {
     url: `file://${root}`,
     createsAtomically: true,
     listsByPage: false,
-    // rename(2) knows no condition.
+    // rename(2) has no conditions.
     replacesAtomically: async () => false,
     put: (key, body, options) => put(place, key, body, options),
     get: (key, options = {}) =>
@@ -76,7 +76,7 @@ export async function openFileStore(
       for (const key of keys)
         await request(place, { verb: 'delete', key, signal }, () => remove(layout, key));
     },
-    copy: (from, to, signal) => copy(store, place, { from, to, signal }),
+    copy: (from, to, signal) => copy(place, { from, to, signal }),
     promote: (from, to, options = {}) => promote(place, from, to, options),
     sweep: (prefix, mine, signal) =>
       request(place, { verb: 'sweep', key: prefix, signal }, () =>
@@ -89,14 +89,13 @@ export async function openFileStore(
     access: async () => undefined,
     close: () => directory.close(),
   };
-  return store;
 }
 
-interface Place {
+interface OpenDirectory {
   readonly layout: Layout;
   readonly directory: StoreRoot;
   readonly budgetMs: number;
-  /** Small puts at the same time: each has some files open. */
+  /** Limits concurrent small puts, because each has some files open. */
   readonly inTurn: LimitFunction;
   readonly onTry: OnTry | undefined;
 }
@@ -105,18 +104,18 @@ interface RequestOptions {
   readonly verb: keyof typeof USES;
   readonly key: string;
   readonly signal?: AbortSignal | undefined;
-  /** Instead of the store's. */
+  /** Replaces the store's budget. */
   readonly budgetMs?: number;
 }
 
-/** Does one operation, and again while that makes sense; throws a {@link StoreError}, or the signal's reason. */
-function request<T>(place: Place, options: RequestOptions, work: () => Promise<T>): Promise<T> {
+/** Runs one operation, with retries where they help. Throws a {@link StoreError}, or the signal's reason. */
+function request<T>(place: OpenDirectory, options: RequestOptions, work: () => Promise<T>): Promise<T> {
   const { verb, key, signal, budgetMs = place.budgetMs } = options;
   const attempt = async (): Promise<T> => {
     try {
       await place.directory.check();
       const answer = await work();
-      // If another directory stands there now, what we found or wrote may be in that one.
+      // If another directory is there now, our reads and writes may have gone to that one.
       await place.directory.check();
       return answer;
     } catch (error) {
@@ -127,18 +126,18 @@ function request<T>(place: Place, options: RequestOptions, work: () => Promise<T
 }
 
 async function put(
-  place: Place,
+  place: OpenDirectory,
   key: string,
   body: Uint8Array | AsyncIterable<Uint8Array>,
-  options: PutOptions,
+  options: FilePutOptions,
 ): Promise<PutOutcome> {
   const ask = { verb: 'put' as const, key, signal: options.signal };
   if (body instanceof Uint8Array) {
-    // Until it is stored it may have to be written once more: a try that has written it must not give it away.
+    // A retry must be able to write the body again, so no try may release its chunks.
     const once = { ...options, release: undefined };
     return request(place, ask, () => place.inTurn(() => putInto(place, key, [body], once)));
   }
-  /** The body's own: the caller's error, not the store's. */
+  /** Errors of the body itself: they belong to the caller, not to the store. */
   const failures: unknown[] = [];
   const chunks = async function* (): AsyncGenerator<Uint8Array> {
     try {
@@ -149,7 +148,7 @@ async function put(
     }
   };
   try {
-    // A body that was read in part cannot be read again: one try.
+    // A partly read body cannot be read again, so there is only one try.
     return await request(place, { ...ask, budgetMs: 0 }, () => putInto(place, key, chunks(), options));
   } catch (error) {
     throw failures.length > 0 ? failures[0] : error;
@@ -157,17 +156,17 @@ async function put(
 }
 
 async function putInto(
-  { layout, directory }: Place,
+  { layout, directory }: OpenDirectory,
   key: string,
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  options: PutOptions,
+  options: FilePutOptions,
 ): Promise<PutOutcome> {
   await directory.make();
   const outcome = await putFile(layout, key, body, options);
   return outcome.kind === 'stored' ? outcome : unlessOurs(layout, key, options.meta, outcome);
 }
 
-/** It is ours if the directory was gone for a moment after we wrote it, so that the write was tried again. */
+/** The object is ours if the directory vanished for a moment after our write, and the write was then retried. */
 async function unlessOurs(
   layout: Layout,
   key: string,
@@ -180,9 +179,9 @@ async function unlessOurs(
     : outcome;
 }
 
-/** What a try before has renamed is not under its old name any more: hence the look before the first one. */
+/** A previous try may already have renamed the file, so the old name is looked up before the first try. */
 async function promote(
-  place: Place,
+  place: OpenDirectory,
   from: string,
   to: string,
   { precondition, signal }: PromoteOptions,
@@ -201,7 +200,7 @@ async function promote(
 }
 
 async function* list(
-  place: Place,
+  place: OpenDirectory,
   prefix: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<ListedObject> {
@@ -221,7 +220,7 @@ async function remove(layout: Layout, key: string): Promise<void> {
   try {
     await inFolder(layout, layout.spotOf(key), async (path, at) => {
       const stat = await fs.lstat(path, { bigint: true });
-      // Anything else is no object, and not ours to remove.
+      // Other kinds of files are no objects, and not ours to remove.
       if (!stat.isFile() && !stat.isSymbolicLink()) return;
       await fs.unlink(path);
       reached('file-delete.unlinked');
@@ -239,7 +238,7 @@ interface Copy {
   readonly signal: AbortSignal | undefined;
 }
 
-async function copy(store: Store, place: Place, { from, to, signal }: Copy): Promise<void> {
+async function copy(place: OpenDirectory, { from, to, signal }: Copy): Promise<void> {
   const { layout } = place;
   const source = await request(place, { verb: 'get', key: from, signal }, () =>
     getFile(layout, from, { signal }, 'refused'),
@@ -247,15 +246,15 @@ async function copy(store: Store, place: Place, { from, to, signal }: Copy): Pro
   if (source === undefined)
     throw new StoreError('missing', `copy ${layout.root}/${from}: there is no such object`);
   try {
-    await store.put(to, source.body, { meta: source.meta, signal });
+    await put(place, to, source.body, { meta: source.meta, signal, mostMode: source.permissions });
   } finally {
     await source.body[Symbol.asyncIterator]().return?.();
   }
 }
 
-/** The store's error for a failure. If the directory is gone, that is why, whatever failed. */
+/** The store's error for a failure. If the directory is gone, that is the reason, whatever failed. */
 async function whyOf(
-  { layout, directory }: Place,
+  { layout, directory }: OpenDirectory,
   verb: string,
   key: string,
   error: unknown,
@@ -285,7 +284,7 @@ const BUSY = { kind: 'transient', why: 'the file system does not answer' } as co
 const BACK = 'mount it again, or move it back; what is not stored stays in the work directory';
 const CLASH = { kind: 'impossible', why: 'one key is both an object and the folder of another' } as const;
 
-/** errno(3); the transient ones are those of network file systems. */
+/** errno(3); the transient ones occur on network file systems. */
 const BY_ERRNO: Readonly<Record<string, Meaning>> = {
   EACCES: DENIED,
   EPERM: DENIED,
@@ -312,7 +311,7 @@ const BY_ERRNO: Readonly<Record<string, Meaning>> = {
   ENAMETOOLONG: { kind: 'impossible', why: 'a part of the key is longer than the file system takes' },
 };
 
-/** The store's error for a failed system call; anything else comes back as it is (the body's own error). */
+/** The store's error for a failed system call. Other errors are returned unchanged (the body's own error). */
 export function fileFailure(error: unknown, operation: string, where: string): unknown {
   if (error instanceof StoreError && error.kind === 'lost') {
     const message = `${operation} ${where}: the store is not there any more: ${error.message}`;

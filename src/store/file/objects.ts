@@ -1,6 +1,6 @@
-// Objects as files: one is put whole or not at all, as a temporary that is synced and then renamed into place, so that a
-// kill at any instant leaves the earlier object and at most a temporary. Size, metadata and bytes of one that is read are
-// all of one open file: a put that replaces the object meanwhile changes none of them.
+// Objects as files. A put is atomic: it writes a temporary, syncs it, and renames it into place. A kill at any time
+// leaves the earlier object and at most a temporary. A read takes size, metadata and bytes from one open file, so a
+// concurrent put that replaces the object does not change them.
 import { randomUUID } from 'node:crypto';
 import { type BigIntStats, constants } from 'node:fs';
 import fs from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { joinPath } from '../../model/path.ts';
 import { readAhead } from '../../model/waiting.ts';
 import { reached } from '../../native/failpoint.ts';
 import { renameNoReplace } from '../../native/files.ts';
-import { roomInHeap, tooMany } from '../../native/heap.ts';
+import { roomInHeap, tooManyForHeap } from '../../native/heap.ts';
 import { releasing } from '../contract/driver.ts';
 import {
   StoreError,
@@ -30,24 +30,30 @@ import {
   inMadeFolder,
   readMeta,
   readOwn,
+  removeOwn,
   syncDirectory,
   unlessNoObject,
   writeMeta,
   type Layout,
 } from './directory.ts';
 
-/** Beside each temporary: the key that it was meant for. */
+/** A file next to each temporary, with the key of the put. */
 const KEY_SUFFIX = '.key';
-/** Beside each temporary: its metadata, until they have their own name. */
+/** A file next to each temporary with its metadata, until they get their own name. */
 const META_SUFFIX = '.meta';
-/** Read at once. */
+/** Bytes per read. */
 const CHUNK_BYTES = 2 ** 20;
+
+export interface FilePutOptions extends PutOptions {
+  /** For a copy: the mode of its source. Its metadata may be forged. */
+  readonly mostMode?: number | undefined;
+}
 
 export async function putFile(
   layout: Layout,
   key: string,
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  options: PutOptions,
+  options: FilePutOptions,
 ): Promise<PutOutcome> {
   const taken = await refusal(layout, key, options.precondition);
   if (taken !== undefined) return taken;
@@ -60,12 +66,12 @@ async function putBy(
   layout: Layout,
   { key, temporary }: { readonly key: string; readonly temporary: string },
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  options: PutOptions,
+  options: FilePutOptions,
 ): Promise<PutOutcome> {
   try {
     await fs.writeFile(temporary + KEY_SUFFIX, key, { flag: 'wx', mode: layout.ownMode() });
     reached('file-put.key-noted');
-    const file = await createFile(temporary, layout.objectMode(options.meta));
+    const file = await createFile(temporary, layout.objectMode(options.meta, options.mostMode));
     const written = await writeBody(file, body, options);
     reached('file-put.body-written');
     await writeMeta(layout, { key, file: written, meta: options.meta, temporary: temporary + META_SUFFIX });
@@ -75,8 +81,9 @@ async function putBy(
     await dropMeta(layout, key, written.ino);
     return no;
   } finally {
-    await fs.rm(temporary, { force: true });
-    await fs.rm(temporary + KEY_SUFFIX, { force: true });
+    // A failed removal must not replace the outcome. A sweep removes what stays.
+    await removeOwn(temporary).catch(() => undefined);
+    await removeOwn(temporary + KEY_SUFFIX).catch(() => undefined);
   }
 }
 
@@ -86,7 +93,9 @@ interface Promotion {
   readonly precondition: Precondition | undefined;
 }
 
-/** One rename; undefined when `from` is not there. Its metadata stand under both names until it is over. */
+/**
+ * Promotes with one rename; undefined if `from` does not exist. The metadata have both names until the rename is done.
+ */
 export async function promoteFile(
   layout: Layout,
   { from, to, precondition }: Promotion,
@@ -110,7 +119,7 @@ export async function promoteFile(
   });
 }
 
-/** What a write under this precondition comes to over what stands there; undefined: it holds. */
+/** The outcome of a write whose precondition fails on the current object; undefined if it holds. */
 async function refusal(
   layout: Layout,
   key: string,
@@ -125,7 +134,7 @@ async function refusal(
   return there?.tag === precondition.tag ? undefined : { kind: 'replaced-meanwhile' };
 }
 
-/** Each put has an id of its own; what was put there by hand is known by its inode and time. */
+/** The tag of an object contains its push id. A file that a user put there is identified by inode, size and time. */
 function tagOf({ ino, size, mtimeNs }: BigIntStats, meta: ObjectMeta): string {
   return meta['push'] ?? `${ino}-${size}-${mtimeNs}`;
 }
@@ -152,12 +161,12 @@ async function writeBody(
 
 interface Placing {
   readonly key: string;
-  /** Its folder is held. */
+  /** Its folder is held open. */
   readonly from: string;
   readonly precondition: Precondition | undefined;
 }
 
-/** Undefined: it is there. */
+/** Undefined if the object is in place. */
 function place(layout: Layout, placing: Placing): Promise<PutOutcome | undefined> {
   return inMadeFolder(layout, layout.spotOf(placing.key), (path, at) =>
     placeAt(layout, { path, at }, placing),
@@ -169,7 +178,7 @@ async function placeAt(
   { path, at }: { readonly path: string; readonly at: string },
   { key, from, precondition }: Placing,
 ): Promise<PutOutcome | undefined> {
-  // A rename replaces whatever is there: the look is as late as can be.
+  // A rename replaces any file, so the check comes as late as possible.
   const no = precondition?.kind === 'is' ? await refusal(layout, key, precondition) : undefined;
   if (no !== undefined) return no;
   const replaced = await inodeOf(path);
@@ -181,7 +190,8 @@ async function placeAt(
     }
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT') throw error;
-    // The sweep of an attempt that has taken us over. The fence tells us so; until then this is no reason to give up.
+    // The sweep of an attempt that has taken over from us removed it. The fence tells us about that attempt; until then
+    // we do not give up.
     throw new StoreError('transient', `put ${layout.root}/${key}: its temporary was removed`, {
       cause: error,
     });
@@ -189,12 +199,12 @@ async function placeAt(
   reached('file-put.placed');
   await syncDirectory(at);
   reached('file-put.synced');
-  // Only the metadata of the object that we replaced: another writer may have prepared its own meanwhile.
+  // Removes only the metadata of the object that we replaced: another writer may have prepared its own.
   if (replaced !== undefined) await dropMeta(layout, key, replaced);
   return undefined;
 }
 
-/** Throws ELOOP for a link and the like: it is no object, and a put that only creates does not replace it. */
+/** Throws ELOOP for a link and similar files: they are no objects, and a create-only put does not replace them. */
 async function isTaken(path: string): Promise<boolean> {
   if ((await inodeOf(path)) === undefined) return false;
   const stat = await fs.lstat(path);
@@ -205,7 +215,7 @@ async function isTaken(path: string): Promise<boolean> {
 async function inodeOf(path: string): Promise<bigint | undefined> {
   try {
     const stat = await fs.lstat(path, { bigint: true });
-    // The folder of other objects: as rename(2) says it.
+    // A folder of other objects. The code is that of rename(2).
     if (stat.isDirectory()) throw Object.assign(new Error(`${path} is a directory`), { code: 'EISDIR' });
     return stat.ino;
   } catch (error) {
@@ -258,14 +268,14 @@ function headOf(key: string, { stat, meta }: OpenObject): ObjectHead {
     tag: tagOf(stat, meta),
     sizeBytes: Number(stat.size),
     meta,
-    modifiedMs: Number(stat.mtimeMs),
-    permissions: meta['push'] === undefined ? Number(stat.mode & 0o777n) : undefined,
+    modifiedMs: inDateRange(Number(stat.mtimeMs)),
+    permissions: Number(stat.mode & 0o777n),
   };
 }
 
 /**
- * A link under a key: people stage inputs so, and who reads it reads with his own rights. What it leads to is never stored
- * under another key, where others could read it.
+ * Whether a link under a key is followed. Users stage inputs with links, and a reader follows them with his own rights.
+ * The target of a link is never stored under another key, where others could read it.
  */
 type Links = 'followed' | 'refused';
 
@@ -290,7 +300,7 @@ interface OpenFile {
   readonly isLink: boolean;
 }
 
-/** Not blocked by a FIFO (fifo(7)), which is no object. */
+/** Must not block on a FIFO (fifo(7)), which is no object. */
 async function openFile(path: string, links: Links): Promise<OpenFile> {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
   try {
@@ -311,11 +321,11 @@ async function describe(
     await file.close();
     return undefined;
   }
-  // Capture stores none: metadata would be somebody else's word about a file that is not his.
+  // Capture stores no links. So metadata for a link would be a claim about a file of somebody else.
   if (isLink) return { file, stat, meta: {} };
   const meta = await readMeta(layout, key, stat);
   if (meta !== undefined) return { file, stat, meta };
-  // None: it was put there by hand, or it was replaced and its metadata is gone already.
+  // No metadata: a user put the file there, or the object was replaced and its metadata is already gone.
   const now = await inFolder(layout, layout.spotOf(key), (path) => fs.lstat(path, { bigint: true })).catch(
     () => undefined,
   );
@@ -344,8 +354,8 @@ async function* readBytes(
 }
 
 /**
- * All objects whose key starts with `prefix`, as an object store lists them: whole keys in byte order, nothing of our
- * own. A store that does not exist yet is empty.
+ * All objects whose keys start with `prefix`, as an object store lists them: complete keys in byte order, without our
+ * own files. A store that does not exist yet is empty.
  */
 export async function* listFiles(
   layout: Layout,
@@ -363,7 +373,7 @@ interface Walk {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Names of directories in the one that `prefix` names. */
+/** Names of the directories in the directory `prefix`. */
 export async function listFileFolders(layout: Layout, prefix: string): Promise<readonly string[]> {
   const folders = await namesInKeyOrder(layout, prefix.slice(0, -1), (name) => name.endsWith('/'));
   return folders.map((name) => name.slice(0, -1));
@@ -373,7 +383,7 @@ async function* below(walk: Walk, folder: string, names: readonly string[]): Asy
   const { layout, signal } = walk;
   if (names.length === 0) return;
   const held = await layout.hold(folder).catch(unlessNoObject);
-  if (held === undefined) return; // gone since
+  if (held === undefined) return; // deleted since
   const looked = readAhead(names, LOOKS_AT_ONCE, async (name) => {
     const isFolder = name.endsWith('/');
     const key = joinPath(folder, isFolder ? name.slice(0, -1) : name);
@@ -390,14 +400,14 @@ async function* below(walk: Walk, folder: string, names: readonly string[]): Asy
   }
 }
 
-/** Of a network file system each look is a way to the server and back. */
+/** On a network file system each look is a round trip to the server. */
 const LOOKS_AT_ONCE = 32;
-/** Of a directory, in one system call or request. */
+/** Names of a directory that one system call or request returns. */
 const NAMES_AT_ONCE = 1024;
-/** What is kept of a name beside its characters. */
+/** Memory for a name, without its characters. */
 const NAME_BYTES = 50;
 
-/** What a key that begins with the prefix may stand for, or lead through. */
+/** The folder's entries that a key with the prefix may name or pass through. */
 function wantedIn({ layout, prefix }: Walk, folder: string): Promise<readonly string[]> {
   return namesInKeyOrder(layout, folder, (name) => {
     const key = joinPath(folder, name);
@@ -405,7 +415,10 @@ function wantedIn({ layout, prefix }: Walk, folder: string): Promise<readonly st
   });
 }
 
-/** Names of a directory. That of a folder has its slash, as it counts in the order of keys: `a.b` comes before `a/b`. */
+/**
+ * Names in a directory. A folder's name has a trailing slash, because it counts for the order of keys: `a.b` comes
+ * before `a/b`.
+ */
 async function namesInKeyOrder(
   layout: Layout,
   folder: string,
@@ -419,23 +432,26 @@ async function namesInKeyOrder(
       if (layout.isOurs(entry.name, folder) || !isWanted(name)) continue;
       names.push(name);
       leftBytes -= NAME_BYTES + name.length;
-      if (leftBytes < 0) throw tooMany(`names in ${layout.root}/${folder}`, names.length);
+      if (leftBytes < 0) throw tooManyForHeap(`names in ${layout.root}/${folder}`, names.length);
     }
   };
   await inFolder(layout, { folder, name: '.' }, read).catch(unlessNoObject);
   return names.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
 }
 
-/** Follows a link to a file (people stage inputs so); undefined for what is no file, or gone since. */
+/** Follows a link to a file, because users stage inputs so. Undefined if it is no file, or was deleted since. */
 async function lookAt(at: string, name: string): Promise<Omit<ListedObject, 'key'> | undefined> {
   const stat = await fs.stat(`${at}/${name}`).catch(unlessNoObject);
-  return stat?.isFile() === true ? { sizeBytes: stat.size, modifiedMs: stat.mtimeMs } : undefined;
+  return stat?.isFile() === true
+    ? { sizeBytes: stat.size, modifiedMs: inDateRange(stat.mtimeMs) }
+    : undefined;
 }
 
 /**
- * Removes the temporaries of interrupted puts of keys that are `mine`. A note without a key is of a put that was killed
- * before it wrote one: it has no temporary, and goes, too. A put that is just about to write its key does not need the
- * note; only if it is killed as well, its temporary stays. What others may have put there as well stays.
+ * Removes the temporaries of interrupted puts for keys that are `mine`. A note without a key belongs to a put that was
+ * killed before it wrote the key. Such a put has no temporary, so the note is removed, too. If a running put is just
+ * about to write its key, it does not need the note. Only if that put is also killed, its temporary stays. Foreign
+ * files stay.
  */
 export async function sweepTemporaries(
   layout: Layout,
@@ -448,13 +464,13 @@ export async function sweepTemporaries(
       signal?.throwIfAborted();
       const noted = `${at}/${name}`;
       const key = await readOwn(noted);
-      // Undefined: the put has ended meanwhile.
+      // Undefined: the put has ended since.
       if (key === undefined) continue;
       if (key !== '' && !(key.startsWith(prefix) && (await mine(key)))) continue;
       const temporary = noted.slice(0, -KEY_SUFFIX.length);
-      await removeTemporary(temporary);
-      await removeTemporary(temporary + META_SUFFIX);
-      await removeTemporary(noted);
+      await removeOwn(temporary);
+      await removeOwn(temporary + META_SUFFIX);
+      await removeOwn(noted);
     }
   };
   await inFolder(layout, { folder: layout.tmp, name: '.' }, sweep).catch(unlessNoObject);
@@ -466,9 +482,9 @@ async function* notesIn(at: string): AsyncGenerator<string> {
     if (entry.name.endsWith(KEY_SUFFIX)) yield entry.name;
 }
 
-/** A directory is none of ours, and stays. */
-async function removeTemporary(path: string): Promise<void> {
-  await fs.unlink(path).catch((error: unknown) => {
-    if (errnoOf(error) !== 'ENOENT' && errnoOf(error) !== 'EISDIR') throw error;
-  });
+/** Ms from the epoch that a Date can hold (ECMAScript, "Time Values"): a file may have any time. */
+const LAST_DATE_MS = 8.64e15;
+
+function inDateRange(ms: number): number {
+  return Math.min(Math.max(ms, -LAST_DATE_MS), LAST_DATE_MS);
 }

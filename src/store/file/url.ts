@@ -1,4 +1,4 @@
-// `file:///directory`: how the URL of a directory is written. Pure.
+// `file:///directory`: the URL form of a directory. Pure.
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Mistake } from '../../model/errors.ts';
@@ -20,7 +20,7 @@ function parseFile({ text, source, shown }: GivenUrl): string | Mistake {
     const directory = fileURLToPath(new URL(text));
     if (/^file:\/\/\//i.test(text)) return fileUrl(path.resolve('/', directory));
   } catch {
-    // A host, or a broken escape: the same answer as below.
+    // A host name or an invalid escape gets the same answer as below.
   }
   return {
     message: `${shown}: not the URL of a local directory`,

@@ -1,6 +1,6 @@
-// How connections are made: with a time limit, and for TLS through a CONNECT tunnel where a proxy is set; and how they
-// are ended when an answer comes too slowly. A limit on the whole request would also count the wait for a free socket,
-// and fail healthy requests on a slow link: so each is one of the socket.
+// How connections are made and limited. They have a connect timeout, and TLS goes through a CONNECT tunnel if a proxy
+// is set. Connections that answer too slowly are closed. All limits belong to sockets: a limit on a whole request would
+// include the wait for a free socket, and fail healthy requests on a slow link.
 import http, { ClientRequest } from 'node:http';
 import https from 'node:https';
 import net from 'node:net';
@@ -10,14 +10,14 @@ import { SLOWEST_BYTES_PER_S } from '../contract/store.ts';
 import { isUntrusted } from './certificates.ts';
 import { addressOf, authorityOf, isSecure, proxyFor, proxyHeaders, type Environment } from './proxy.ts';
 
-const CONNECT_TIMEOUT_MS = 10_000;
-/** How often we look within the limit. */
+export const CONNECT_TIMEOUT_MS = 10_000;
+/** Number of checks within the limit. */
 const LOOKS = 3;
 
 type Created = Duplex | null | undefined;
 type Callback = (error: Error | null, stream: Duplex) => void;
 
-/** An agent for http whose sockets must connect in time, and then bring answers at some pace. */
+/** An agent for http. Its sockets must connect in time, and then deliver answers at a minimum rate. */
 export class PlainAgent extends http.Agent {
   readonly #slowMs: number;
 
@@ -31,7 +31,7 @@ export class PlainAgent extends http.Agent {
   }
 }
 
-/** An agent for plain http through a proxy that speaks TLS: `host` and `port` of its requests are the proxy's. */
+/** An agent for plain http through a proxy that speaks TLS. `host` and `port` of its requests are the proxy's. */
 export class SecureProxyAgent extends http.Agent {
   readonly #ca: Buffer | undefined;
   readonly #slowMs: number;
@@ -52,7 +52,7 @@ export class SecureProxyAgent extends http.Agent {
   }
 }
 
-/** An agent for https that goes through a proxy where one is set for the host (RFC 9110, section 9.3.6). */
+/** An agent for https that uses the host's proxy, if one is set (RFC 9110, section 9.3.6). */
 export class TunnelAgent extends https.Agent {
   readonly #env: Environment;
   readonly #ca: Buffer | undefined;
@@ -81,17 +81,17 @@ export class TunnelAgent extends https.Agent {
   }
 }
 
-/** What takes the place of the built-in authorities, for servers and proxies alike. */
+/** Replaces the built-in authorities, for servers and proxies alike. */
 interface Certificates {
   readonly ca: Buffer | undefined;
 }
 
-/** Node looks at the stream only when there is no error. */
+/** Node uses the stream only if there is no error. */
 function fail(callback: Callback | undefined, error: Error): void {
   (callback as ((error: Error) => void) | undefined)?.(error);
 }
 
-/** Ends a socket that does not connect; the request that waits for it hears ETIMEDOUT. */
+/** Destroys a socket that does not connect in time; its request fails with ETIMEDOUT. */
 function limited(stream: Created, slowMs: number): Created {
   if (stream) endWhenSlow(stream, slowMs);
   if (!(stream instanceof net.Socket) || !stream.connecting) return stream;
@@ -103,7 +103,7 @@ function limited(stream: Created, slowMs: number): Created {
   return stream;
 }
 
-/** `proxy`, a URL, tells whose certificate is not trusted. */
+/** `proxy` is the URL of a proxy whose certificate is not trusted. */
 function proxyFailure({ host, port }: Address, why: string, cause?: Error): Error {
   const code = isUntrusted(cause) ? cause.code : 'EPROXY';
   const proxy = authorityOf({ host, port });
@@ -115,7 +115,7 @@ interface Address {
   readonly port: number;
 }
 
-/** TLS to a proxy. Its certificate must name the proxy: Node's agents would take the name out of the header Host. */
+/** TLS to a proxy. Its certificate must name the proxy; Node's agents would check the name in the Host header. */
 function secureTo({ host, port }: Address, ca: Buffer | undefined): Promise<tls.TLSSocket> {
   const name = net.isIP(host) === 0 ? { servername: host } : {};
   const socket = tls.connect({ host, port, ca, ...name });
@@ -138,7 +138,7 @@ function secureTo({ host, port }: Address, ca: Buffer | undefined): Promise<tls.
   });
 }
 
-/** The password of a proxy goes only where its URL says: with `https://` to nobody who has not proven to be the proxy. */
+/** Sends a proxy's password only to where its URL points. With `https://`, the proxy must prove its identity first. */
 async function connectThrough(proxy: URL, target: string, ca: Buffer | undefined): Promise<net.Socket> {
   const address = addressOf(proxy);
   const secure = isSecure(proxy) ? await secureTo(address, ca) : undefined;
@@ -151,40 +151,47 @@ async function connectThrough(proxy: URL, target: string, ca: Buffer | undefined
     ...(secure === undefined ? { agent: false } : { createConnection: () => secure }),
   });
   return new Promise((resolve, reject) => {
+    const late = (): void => giveUp(`no answer in ${CONNECT_TIMEOUT_MS / 1000} s`);
+    let timer: NodeJS.Timeout | undefined;
     const giveUp = (why: string): void => {
+      clearTimeout(timer);
       request.destroy();
       reject(proxyFailure(address, why));
     };
+    // A socket's timeout restarts with each byte, also with those of 1xx answers.
+    request.once('finish', () => (timer = setTimeout(late, CONNECT_TIMEOUT_MS)));
     request.once('connect', (response, socket) => {
+      clearTimeout(timer);
       socket.setTimeout(0);
       if (response.statusCode === 200) resolve(socket);
       else giveUp(`http ${response.statusCode}`);
     });
-    request.once('timeout', () => giveUp(`no answer in ${CONNECT_TIMEOUT_MS / 1000} s`));
+    request.once('timeout', late);
     request.once('error', (error) => giveUp(error.message));
     request.end();
   });
 }
 
 /**
- * Ends `stream` when it brings less than 100 bytes a second of one answer for `limitMs`, but more than none. A server, or
- * what stands before it, that sends a byte now and then does not stall, and does not answer: it must be tried again.
+ * Destroys `stream` if an answer brings some bytes, but less than 100 a second, for `limitMs`. A server or gateway that
+ * sends a byte now and then neither stalls nor answers, so the request must be retried.
  */
 function endWhenSlow<T extends Duplex>(stream: T, limitMs: number): T {
   if (!(stream instanceof net.Socket)) return stream;
   const socket: net.Socket = stream;
   let before = { request: undefined as ClientRequest | undefined, read: 0, written: 0 };
-  let slowLooks = 0;
+  /** Bytes of the current answer per check, newest last. */
+  let looks: readonly number[] = [];
   const look = (): void => {
     const now = { request: requestOn(socket), read: socket.bytesRead, written: socket.bytesWritten };
-    const bytes = now.read - before.read;
     const isAnswer =
       now.request !== undefined && now.request === before.request && now.written === before.written;
-    // If nothing comes at all, the socket's own timeout ends it.
-    const isSlow = bytes > 0 && bytes < (SLOWEST_BYTES_PER_S * limitMs) / LOOKS / 1000;
-    slowLooks = isAnswer && isSlow && !mayTakeLong(now.request) ? slowLooks + 1 : 0;
+    looks = isAnswer && !mayTakeLong(now.request) ? [...looks, now.read - before.read].slice(-LOOKS) : [];
     before = now;
-    if (slowLooks < LOOKS) return;
+    const bytes = looks.reduce((sum, one) => sum + one, 0);
+    // If nothing arrives at all, the socket's own timeout ends it.
+    const isSlow = bytes > 0 && bytes < (SLOWEST_BYTES_PER_S * limitMs) / 1000;
+    if (looks.length < LOOKS || !isSlow) return;
     socket.destroy(Object.assign(new Error('the answer comes a few bytes at a time'), { code: 'ETIMEDOUT' }));
   };
   const timer = setInterval(look, limitMs / LOOKS).unref();
@@ -192,7 +199,7 @@ function endWhenSlow<T extends Duplex>(stream: T, limitMs: number): T {
   return stream;
 }
 
-/** Node sets it while a request has the socket (`_httpMessage`, not in the types). */
+/** Node sets `_httpMessage` while a request uses the socket (not in the types). */
 function requestOn(socket: net.Socket): ClientRequest | undefined {
   const request: unknown = Reflect.get(socket, '_httpMessage');
   return request instanceof ClientRequest ? request : undefined;

@@ -1,18 +1,19 @@
-// Reads what a server has answered: text, S3's XML, refusals. A good status proves nothing: what S3 promises for it must
-// be there.
-import type { IncomingMessage } from 'node:http';
+// Parses answers of a server: text, S3's XML, and errors. A status of 200 proves nothing: the content that S3 promises
+// for it must be there.
 import { parseXML } from '@aws-sdk/xml-builder';
-import type { Answer } from './transport.ts';
+import { timedOut } from '../../model/errors.ts';
+import { startTimer } from '../../native/clock.ts';
+import { type Answer, Unanswered } from './transport.ts';
 
-/** Far above a page of 1,000 keys that are all escaped; what is longer is not S3. */
+/** Far more than a page of 1,000 keys that are all escaped. A longer answer is not from S3. */
 const LONGEST_BYTES = 16 * 2 ** 20;
 
-/** Elements, their ends and attributes: a page of 1,000 keys has some 25,000. */
+/** Elements, end tags and attributes: a page of 1,000 keys has about 25,000. */
 const MOST_MARKS = 100_000;
-/** Characters without any of these: a key has 3 KiB at most, a token some more. */
+/** Characters without any markup: a key has at most 3 KiB, a token somewhat more. */
 const LONGEST_TEXT = 64 * 1024;
 
-/** A good status with an answer that lacks what S3 promises for it: nobody knows what took place. */
+/** A successful status without the content that S3 promises for it. What the request has done is unknown. */
 export class NotFromS3 extends Error {
   constructor(lacks: string) {
     super(`the answer has no ${lacks}`);
@@ -20,7 +21,7 @@ export class NotFromS3 extends Error {
   }
 }
 
-/** The server's own no; its name is S3's error code, or `Unknown` where the answer has none (HEAD, load balancers). */
+/** An error of the server. Its name is S3's error code, or `Unknown` if the answer has none (HEAD, load balancers). */
 export class Refusal extends Error {
   readonly status: number;
 
@@ -31,64 +32,67 @@ export class Refusal extends Error {
   }
 }
 
-/** What the answer has of a field that S3 always sends; throws {@link NotFromS3} when it is missing or empty. */
+/** A field that S3 always sends. Throws {@link NotFromS3} if it is missing or empty. */
 export function promised<T>(value: T | undefined, name: string): T {
   if (value === undefined || value === '') throw new NotFromS3(name);
   return value;
 }
 
-/** That of a multipart upload has the number of its parts behind a dash. */
+/** The ETag of a multipart upload ends with a dash and the number of its parts, so it does not match. */
 export const ETAG_OF_ONE_PUT = /^"?([0-9a-f]{32})"?$/;
 
-/** The ETag that S3 names for all that it has stored. */
+/** The ETag that S3 returns for everything it stores. */
 export function etagOf({ headers }: Answer): string {
   return promised(headers.etag, 'ETag');
 }
 
-/** An ETag as it names a state: headers have quotes around it, and some documents of Ceph RGW have none. */
+/** An ETag as a tag: headers have quotes around it, but some documents of Ceph RGW have none. */
 export function tagOf(etag: string): string {
   return etag.replace(/^"(.*)"$/, '$1');
 }
 
-/** An element of an answer: what it holds by name. */
+/** An element of an answer; its content is found by name. */
 export interface Xml {
-  /** Undefined when there is none, and when it holds elements. */
+  /** Undefined if there is no such element, or if it contains elements. */
   text(name: string): string | undefined;
   all(name: string): readonly Xml[];
 }
 
-/** The root of an answer that is a document. An error may stand in a good one (CompleteMultipartUpload, CopyObject). */
+/** The root element of an answer. A successful status may contain an error (CompleteMultipartUpload, CopyObject). */
 export async function xmlOf(answer: Answer): Promise<Xml> {
-  const root = rootOf(await textOf(answer.body));
+  const root = rootOf(await textOf(answer));
   if (root === undefined) throw new NotFromS3('document');
   if (root.name === 'Error') throw new Refusal(answer.status, root.text('Code') ?? UNKNOWN);
   return root;
 }
 
-/** Takes the rest of an answer that says nothing more, so that its socket can be used again. */
-export function drained({ body }: Answer): Promise<void> {
-  return taken(body, () => undefined);
+/** Reads the rest of an answer without content, so that its socket can be reused. */
+export function drained(answer: Answer): Promise<void> {
+  return taken(answer, () => undefined);
 }
 
 const UNKNOWN = 'Unknown';
 
-/** What an answer with a bad status says. */
-export async function refusalOf({ status, body }: Answer): Promise<Refusal> {
-  const text = await textOf(body).catch(() => '');
-  return new Refusal(status, rootOf(text)?.text('Code') ?? UNKNOWN);
+/** The error in an answer with a bad status. */
+export async function refusalOf(answer: Answer): Promise<Refusal> {
+  const text = await textOf(answer).catch(() => '');
+  return new Refusal(answer.status, rootOf(text)?.text('Code') ?? UNKNOWN);
 }
 
-/** All of an answer. */
-export async function textOf(body: IncomingMessage): Promise<string> {
+/** The whole answer as text. */
+export async function textOf(answer: Answer): Promise<string> {
   const chunks: Buffer[] = [];
-  await taken(body, (chunk) => chunks.push(chunk));
+  await taken(answer, (chunk) => chunks.push(chunk));
   return Buffer.concat(chunks).toString();
 }
 
-/** Without an encoding: most answers are empty, and Node makes a decoder for each that has one. */
-function taken(body: IncomingMessage, take: (chunk: Buffer) => void): Promise<void> {
+/** Without an encoding: most answers are empty, and Node would create a decoder for each. */
+function taken({ body, textMs }: Answer, take: (chunk: Buffer) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     let bytes = 0;
+    const late = (): unknown => body.destroy(new Unanswered(timedOut('no whole answer in time'), false));
+    const timer = startTimer(textMs, late);
+    for (const end of ['end', 'error', 'close']) body.once(end, () => timer.cancel());
     body.on('data', (chunk: Buffer) => {
       take(chunk);
       bytes += chunk.length;
@@ -110,8 +114,8 @@ function rootOf(text: string): (Xml & { readonly name: string }) | undefined {
 }
 
 /**
- * The parser takes some 100 bytes for each element, and for each character of a text while it reads that; a document type
- * makes it go through all of the document.
+ * Limits the parser's work. It takes about 100 bytes for each element, and for each character of a text while it reads
+ * the text. A document type makes it scan the whole document.
  */
 function isShort(text: string): boolean {
   let marks = 0;
@@ -126,7 +130,10 @@ function isShort(text: string): boolean {
   return text.length - last <= LONGEST_TEXT && (text.match(/<!doctype/gi)?.length ?? 0) <= 1;
 }
 
-/** The parser gives a text for an element without elements, else an object: one of a name as it is, several as a list. */
+/**
+ * The parser returns text for an element without elements, and otherwise an object. In it, a repeated name becomes a
+ * list.
+ */
 function xml(content: unknown): Xml {
   const all = (name: string): readonly unknown[] => {
     if (typeof content !== 'object' || content === null || !Object.hasOwn(content, name)) return [];

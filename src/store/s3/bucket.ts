@@ -1,5 +1,5 @@
-// One bucket and prefix, and how to ask for anything in it: every request of the driver goes through `request`, which
-// signs, retries, renews expired credentials, corrects the clock, and words what went wrong. It never logs.
+// One bucket and prefix. Every request of the driver goes through `request`: it signs, retries, renews expired
+// credentials, corrects the clock, and words errors. It never logs.
 import { Sha256 } from '@smithy/core/checksum';
 import { memoize } from '@smithy/core/config';
 import { SignatureV4 } from '@smithy/signature-v4';
@@ -9,13 +9,13 @@ import { retrying } from '../contract/driver.ts';
 import { type Access, StoreError, type OnTry, type StoreUse } from '../contract/store.ts';
 import { promised, refusalOf, xmlOf } from './answer.ts';
 import type { Keys, KeySource } from './credentials.ts';
-import { keysOfVariables, newKeySource, placeOf, type Place } from './environment.ts';
+import { keysOfVariables, locationOf, newKeySource, type BucketLocation } from './environment.ts';
 import { detailsOf, failureOf, mayBeExpired, type Failure } from './failure.ts';
 import { LateWrites } from './late.ts';
 import { openTransport, type Answer, type Transport, type TransportTuning } from './transport.ts';
 import { isDirectory, PATH_STYLE, splitUrl } from './url.ts';
 
-/** The requests that this driver sends, by their names in S3's documentation and in policies, and what each is for. */
+/** The requests of this driver, by their names in S3's documentation and in policies, with their purposes. */
 const OPERATIONS = {
   GetObject: { use: 'read', method: 'GET' },
   HeadObject: { use: 'read', method: 'HEAD' },
@@ -29,7 +29,7 @@ const OPERATIONS = {
   DeleteObject: { use: 'remove', method: 'DELETE' },
   AbortMultipartUpload: { use: 'remove', method: 'DELETE' },
   ListMultipartUploads: { use: 'remove', method: 'GET' },
-  // Of a directory bucket: each request is signed with the keys of a session.
+  // For a directory bucket: each request is signed with a session's keys.
   CreateSession: { use: 'read', method: 'GET' },
 } as const satisfies Readonly<Record<string, { readonly use: StoreUse; readonly method: string }>>;
 
@@ -37,46 +37,46 @@ export type Operation = keyof typeof OPERATIONS;
 
 export interface Bucket {
   readonly name: string;
-  /** Empty, or ending in `/`. */
+  /** Empty, or ends with `/`. */
   readonly prefix: string;
   /** `s3://bucket/prefix` */
   readonly url: string;
-  readonly place: Place;
+  readonly location: BucketLocation;
   readonly transport: Transport;
   readonly budgetMs: number;
   readonly onTry: OnTry | undefined;
-  /** What has been found out of the server. */
+  /** What is known about the server. */
   readonly server: ServerFacts;
   readonly late: LateWrites;
   /** The keys that are valid now. */
   keys(): Promise<Keys>;
-  /** Signs with what is valid now: there is a new one once the credentials have expired. */
+  /** The signer with the keys that are valid now. It is replaced once the credentials have expired. */
   signer(): Signer;
   renew(expired: Signer): void;
-  /** Keys of a session, where the bucket wants one. */
+  /** The source of a session's keys, if the bucket needs a session. */
   readonly session: KeySource | undefined;
-  /** The time by which requests are signed; the server's, once it was seen to be another. */
+  /** The time for signatures: the server's, once its clock is known to differ. */
   now(): Date;
-  /** Learns the time from an answer that refuses. */
+  /** Reads the server's time from an error answer. */
   setClock(answer: Answer): void;
   close(): void;
 }
 
 export interface ServerFacts {
   /**
-   * What it does with If-Match on a put. `read`: one that does not hold is refused, and one that does was not tried yet.
-   * `unread`: it is ignored, or refused even if it holds.
+   * How the server handles If-Match on a put. `read`: a condition that does not hold is refused; one that holds was not
+   * tried yet. `unread`: the condition is ignored, or refused even if it holds.
    */
   conditions: 'unknown' | 'read' | 'honoured' | 'unread';
-  /** Ceph RGW 16 honours an ETag without the quotes that belong to it, and refuses one with them. */
+  /** Ceph RGW 16 honours an ETag without its quotes, and refuses one with them. */
   quotesTags: boolean;
-  /** If-Match on completions and copies: where it is not known to be honoured, a look comes first. */
+  /** If-Match on completions and copies. If it is not known to be honoured, a look comes first. */
   otherConditions: 'honoured' | 'unread';
-  /** A copy may say which state of the source it means. */
+  /** Whether a copy may specify the state of its source. */
   sourceConditions: 'honoured' | 'unread';
-  /** Whether the ETag of an object that is not encrypted, and was put at once, is the md5 of its bytes. */
+  /** Whether ETags are md5s, for objects that are not encrypted and were stored by one put. */
   etags: 'unknown' | 'md5' | 'other';
-  /** CRC-32 sums of parts, which cost far less than md5: `refused` where an upload cannot begin with them. */
+  /** CRC-32 checksums of parts, which cost far less than md5. `refused` if an upload cannot start with them. */
   checksums: 'asked' | 'refused';
 }
 
@@ -84,7 +84,7 @@ export interface BucketTuning extends TransportTuning {
   readonly onTry?: OnTry | undefined;
 }
 
-/** Opens a bucket with what the AWS environment and profile say; sends nothing to it. */
+/** Opens a bucket with the settings of the AWS environment and profile. Sends nothing to it. */
 export async function openBucket(
   settings: StoreSettings,
   budgetMs: number,
@@ -96,26 +96,26 @@ export async function openBucket(
       hint: 'write s3://bucket/prefix',
     });
   }
-  const place = await placeOf(name, settings.flags.includes(PATH_STYLE));
+  const location = await locationOf(name, settings.flags.includes(PATH_STYLE));
   const transport = openTransport(tuning);
   const isSession = isDirectory(name);
-  let keys = newKeySource(transport, place.region);
+  let keys = newKeySource(transport, location.region);
   let session = memoize(() => newSession(bucket), isEndingSoon);
-  const newSigner = (): Signer => (isSession ? sessionSigner(place, session) : signerFor(place, keys));
+  const newSigner = (): Signer => (isSession ? sessionSigner(location, session) : signerFor(location, keys));
   let signer = newSigner();
   let aheadMs = 0;
   const bucket: Bucket = {
     name,
     prefix: prefix === '' ? '' : `${prefix}/`,
     url: prefix === '' ? `s3://${name}` : `s3://${name}/${prefix}`,
-    place,
+    location,
     transport,
     budgetMs,
     onTry,
     server: {
-      conditions: place.isAws ? 'honoured' : 'unknown',
+      conditions: location.isAws ? 'honoured' : 'unknown',
       quotesTags: true,
-      otherConditions: place.isAws && !isSession ? 'honoured' : 'unread',
+      otherConditions: location.isAws && !isSession ? 'honoured' : 'unread',
       sourceConditions: 'honoured',
       etags: isSession ? 'other' : 'unknown',
       checksums: 'asked',
@@ -125,9 +125,9 @@ export async function openBucket(
     signer: () => signer,
     session: isSession ? () => session() : undefined,
     renew: (expired) => {
-      // Several requests learn of the expiry at once: one new signer serves them all.
+      // Several requests notice the expiry at once; one new signer serves all of them.
       if (signer !== expired) return;
-      keys = newKeySource(transport, place.region);
+      keys = newKeySource(transport, location.region);
       session = memoize(() => newSession(bucket), isEndingSoon);
       signer = newSigner();
     },
@@ -141,7 +141,7 @@ export async function openBucket(
   return bucket;
 }
 
-/** What is known of the keys. Asks their source, and throws a StoreError if it has none. */
+/** What is known about the credentials. Asks their source, and throws a StoreError if it has none. */
 export async function accessOf(bucket: Bucket): Promise<Access> {
   try {
     const { sessionToken, expiration } = await bucket.keys();
@@ -151,12 +151,12 @@ export async function accessOf(bucket: Bucket): Promise<Access> {
       isRenewable: keysOfVariables(process.env) === undefined,
     };
   } catch (cause) {
-    const { kind, why, hint } = failureOf(cause, bucket.place.origin);
+    const { kind, why, hint } = failureOf(cause, bucket.location.origin);
     throw new StoreError(kind, `credentials of ${bucket.url}: ${why}`, { hint, cause });
   }
 }
 
-/** S3 refuses a request that was signed 15 minutes earlier or later. */
+/** S3 refuses a request whose signature is 15 minutes too old or too new. */
 const TOLERATED_SKEW_MS = 5 * 60_000;
 
 export interface Signer {
@@ -165,26 +165,26 @@ export interface Signer {
 
 /** Signs with the keys that are valid at that moment. */
 export function signerFor(
-  { region, service }: Pick<Place, 'region' | 'service'>,
+  { region, service }: Pick<BucketLocation, 'region' | 'service'>,
   credentials: KeySource,
 ): SignatureV4 {
   return new SignatureV4({ service, region, credentials, sha256: Sha256, uriEscapePath: false });
 }
 
-/** The token of a session has a header of its own. */
-function sessionSigner(place: Place, session: KeySource): Signer {
+/** The session token has a header of its own. */
+function sessionSigner(location: BucketLocation, session: KeySource): Signer {
   return {
     sign: async (request, options) => {
       const { sessionToken = '', ...keys } = await session();
       const headers = { ...request.headers, 'x-amz-s3session-token': sessionToken };
-      return signerFor(place, async () => keys).sign({ ...request, headers }, options);
+      return signerFor(location, async () => keys).sign({ ...request, headers }, options);
     },
   };
 }
 
-/** One try: the request that needs the session is tried again. */
+/** Only one try, because the request that needs the session is retried. */
 async function newSession(bucket: Bucket): Promise<Keys> {
-  const signer = signerFor(bucket.place, () => bucket.keys());
+  const signer = signerFor(bucket.location, () => bucket.keys());
   const ask = { operation: 'CreateSession' as const, key: '', signal: undefined };
   const answer = await send(bucket, ask, { query: { session: '' } }, signer);
   if (answer.status >= 300) throw await refusalOf(answer);
@@ -212,16 +212,16 @@ export interface Call {
 
 export interface RequestOptions<Instead> {
   readonly operation: Operation;
-  /** Relative to the prefix; a prefix itself for listings. */
+  /** Relative to the prefix. For listings it is a prefix itself. */
   readonly key: string;
   readonly signal?: AbortSignal;
-  /** Instead of the bucket's. */
+  /** Replaces the bucket's budget. */
   readonly budgetMs?: number;
-  /** Asked about every failure: a value ends the request with it, as if that had been the answer. */
+  /** Called for every failure. A returned value ends the request, as if it had been the answer. */
   readonly onFailure?: (failure: Failure) => Promise<Instead | undefined>;
 }
 
-/** Sends one request, and again while that makes sense; throws a {@link StoreError}, or the signal's reason. */
+/** Sends one request, with retries where they help. Throws a {@link StoreError}, or the signal's reason. */
 export async function request<Result, Instead = never>(
   bucket: Bucket,
   options: RequestOptions<Instead>,
@@ -240,16 +240,16 @@ export async function request<Result, Instead = never>(
       return await ask(async (call = {}) => {
         const signedMs = bucket.now().getTime();
         answer = await send(bucket, options, call, signer);
-        // The time that it was told with; the answer to a HEAD has no other word for it.
+        // Compares with the time of the signature, because the answer to a HEAD has no error code.
         isSkewed = answer.status === 403 && apartMs(bucket.now(), signedMs) > TOLERATED_SKEW_MS;
         if (answer.status >= 300) throw await refusalOf(answer);
         return answer;
       });
     } catch (error) {
-      // A server may refuse a body that it has not read. Soon its memory may hold something else.
+      // A server may refuse a body before it has read it. The body's memory may be reused soon.
       answer?.stopSending();
       signal?.throwIfAborted();
-      const failure = failureOf(error, bucket.place.origin);
+      const failure = failureOf(error, bucket.location.origin);
       if (mayBeExpired(failure) && !renewed) {
         renewed = true;
         bucket.renew(signer);
@@ -261,7 +261,8 @@ export async function request<Result, Instead = never>(
       }
       if (failure.wasIdle) bucket.transport.closeIdle();
       const told = storeError(bucket, options, { failure, tries, cause: error });
-      // Told before we look what the request has done after all: if nothing answers, the look takes as long again.
+      // Reported before the look that checks what the request has done: if the server is down, the look takes as long
+      // again.
       if (failure.lost && !failure.wasIdle) bucket.onTry?.(use, told);
       const instead = await onFailure?.(failure);
       if (instead !== undefined) return instead;
@@ -283,7 +284,10 @@ function apartMs(now: Date, thenMs: number): number {
   return Math.abs(now.getTime() - thenMs);
 }
 
-/** The hash of the body is signed, too (https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html). */
+/**
+ * The signature covers the hash of the body
+ * (https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html).
+ */
 async function send(
   bucket: Bucket,
   { operation, key, signal }: RequestOptions<unknown>,
@@ -291,7 +295,7 @@ async function send(
   signer: Signer,
 ): Promise<Answer> {
   const { method } = OPERATIONS[operation];
-  const { server, authority, path: base } = bucket.place;
+  const { server, authority, path: base } = bucket.location;
   const path = `${base}/${operation.startsWith('List') || operation === 'CreateSession' ? '' : escapedPath(bucket.prefix + key)}`;
   const told: Record<string, string> = { host: authority, ...headers };
   if (method === 'PUT' || method === 'POST') told['content-length'] = String(body?.byteLength ?? 0);
@@ -300,7 +304,7 @@ async function send(
     { method, protocol, hostname: server.host, path, query: { ...query }, headers: told, body },
     { signingDate: bucket.now() },
   );
-  // Not signed: what stands between may change it.
+  // Not signed, because proxies may change it.
   signed['user-agent'] = USER_AGENT;
   const search = Object.entries(query).map(([name, value]) => `${name}=${escaped(value)}`);
   const whole = search.length === 0 ? path : `${path}?${search.join('&')}`;
@@ -311,12 +315,12 @@ async function send(
 
 const USER_AGENT = `capture/${CAPTURE_VERSION} node/${process.versions.node}`;
 
-/** As the path of a URL, but for no character that a signature escapes. */
+/** Encodes a URL path, but keeps all characters that signatures leave unescaped. */
 export function escapedPath(key: string): string {
   return key.split('/').map(escaped).join('/');
 }
 
-/** RFC 3986, section 2.1: all but letters, digits and `-._~`. */
+/** RFC 3986, section 2.1: escapes everything except letters, digits and `-._~`. */
 function escaped(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,
@@ -324,7 +328,7 @@ function escaped(text: string): string {
   );
 }
 
-/** What a request has failed with. */
+/** The error of a failed request. */
 export function storeError(
   bucket: Bucket,
   { operation, key }: Pick<RequestOptions<unknown>, 'operation' | 'key'>,

@@ -1,9 +1,10 @@
-// Which certificates are trusted, of servers and proxies alike, and how a failure says that one is not.
+// Which certificates are trusted, for servers and proxies alike, and how an untrusted certificate is recognised in an
+// error.
 import { readFileSync } from 'node:fs';
 import { errnoOf } from '../../model/errors.ts';
 import { StoreError } from '../contract/store.ts';
 
-/** AWS_CA_BUNDLE takes the place of the built-in authorities, as in the AWS CLI. */
+/** AWS_CA_BUNDLE replaces the built-in authorities, as in the AWS CLI. */
 export function certificates(): Buffer | undefined {
   const path = process.env['AWS_CA_BUNDLE'];
   if (path === undefined || path === '') return undefined;
@@ -16,10 +17,10 @@ export function certificates(): Buffer | undefined {
   }
 }
 
-/** Node's codes for a certificate that fails its check (tls documentation, X509 certificate error codes). */
+/** Node's codes for an invalid certificate (tls documentation, X509 certificate error codes). */
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY|DECRYPT)|^ERR_TLS/;
 
-/** The other side could not prove who it is. */
+/** The other side could not prove its identity. */
 export function isUntrusted(error: unknown): error is Error & { readonly code: string } {
   return CERTIFICATE.test(errnoOf(error) ?? '');
 }

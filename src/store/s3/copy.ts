@@ -1,5 +1,5 @@
-// Copies and promotions inside S3, without the bytes passing through here. Metadata goes along; a copy must never be
-// visible in part, nor be of another state of its source than the one that was found.
+// Copies and promotions inside S3: the bytes do not pass through here. Metadata is copied, too. A copy must never be
+// partly visible, nor be of another state of its source than the one that was found.
 import {
   StoreError,
   type ObjectHead,
@@ -16,15 +16,15 @@ import { conditionHeaders, outcomeAfter, refusalBy, unmet, UNHONOURED } from './
 import { isUnmet } from './server.ts';
 
 export interface CopyLimits {
-  /** CopyObject takes no larger object (5 GiB). */
+  /** The largest object for CopyObject (5 GiB). */
   readonly singleBytes: number;
-  /** Of a copy in parts: at most 10,000 of them, each at most 5 GiB. */
+  /** Part size of a multipart copy: at most 10,000 parts of at most 5 GiB. */
   readonly partBytes: number;
 }
 
 const LIMITS: CopyLimits = { singleBytes: 5 * 2 ** 30, partBytes: 2 ** 30 };
 
-/** What stays is no reason to hold up a push. */
+/** A source that could not be deleted must not delay a push. */
 const DELETE_BUDGET_MS = 5000;
 
 export interface Copy {
@@ -33,15 +33,15 @@ export interface Copy {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Copies one object; throws `missing` when it is not there. */
+/** Copies one object. Throws `missing` if it does not exist. */
 export async function copyObject(bucket: Bucket, copy: Copy, limits: CopyLimits = LIMITS): Promise<void> {
   await copyTo(bucket, copy, { precondition: { kind: 'any' } }, limits);
 }
 
 /**
- * Copies, then deletes the source. As long as that is there, a copy that got no answer may still arrive: it is noted, and
- * settled before the target is written again. If a late put may bring the source back, the copy is an upload, which is
- * gone once it is completed.
+ * Copies, then deletes the source. While the source exists, a copy without an answer may still arrive. It is noted, and
+ * settled before the target is written again. If a late put may bring the source back, the copy is a multipart upload,
+ * which no longer exists once it is completed.
  */
 export async function moveObject(
   bucket: Bucket,
@@ -57,7 +57,7 @@ export async function moveObject(
     const asUpload = bucket.late.mayCreate;
     const outcome = await copyTo(bucket, { from, to, signal }, { precondition, noteLost, source, asUpload });
     if (outcome.kind !== 'stored') return outcome;
-    // Whoever may not delete keeps both; that is no reason to fail.
+    // Without the right to delete, both objects stay. That is no failure.
     await deleteObjects(bucket, [from], { signal, budgetMs: DELETE_BUDGET_MS }).then(
       () => (isDeleted = true),
       () => signal?.throwIfAborted(),
@@ -71,7 +71,7 @@ export async function moveObject(
 
 interface CopyHow {
   readonly precondition: Precondition;
-  /** Told when a copy of the whole object got no answer. */
+  /** Called if a copy of the whole object got no answer. */
   readonly noteLost?: () => void;
   readonly asUpload?: boolean;
   readonly source?: PromoteOptions['source'];
@@ -85,7 +85,7 @@ async function copyTo(
 ): Promise<PutOutcome> {
   const isAtOnce = ({ sizeBytes, tag }: Pick<ObjectHead, 'sizeBytes' | 'tag'>): boolean =>
     !asUpload && sizeBytes <= limits.singleBytes && !bucket.late.awaits(to, tag);
-  // A copy in parts must be told all metadata.
+  // A multipart copy must send all metadata itself.
   const source =
     known !== undefined && isAtOnce(known)
       ? { ...known, meta: { push: known.push } }
@@ -106,7 +106,7 @@ async function copyTo(
   }
 }
 
-/** What a copy must know of what it copies. */
+/** What a copy must know of its source. */
 type Source = Pick<ObjectHead, 'tag' | 'sizeBytes' | 'meta'>;
 
 async function sourceOf(bucket: Bucket, from: string, signal: AbortSignal | undefined): Promise<Source> {
@@ -129,7 +129,7 @@ interface CopyJob {
   readonly noteLost: () => void;
 }
 
-/** The server refuses the state of the source that stands there. */
+/** The server refuses the current state of the source. */
 const SOURCE_UNHONOURED = { kind: 'source-unhonoured' } as const;
 
 type Copied = PutOutcome | typeof UNHONOURED | typeof SOURCE_UNHONOURED;
@@ -140,7 +140,7 @@ function copySource({ bucket, from }: CopyJob): string {
   return escapedPath(`${holder}/${bucket.prefix}${from}`);
 }
 
-/** A copy that is late must not find another object there. */
+/** A late copy must not copy another object. */
 function sourceHeaders(job: CopyJob): Record<string, string> {
   const isAsked = job.bucket.server.sourceConditions === 'honoured' && job.source.tag !== '';
   const which: Record<string, string> = isAsked
@@ -162,7 +162,7 @@ async function copyWhole(job: CopyJob): Promise<Copied> {
   });
 }
 
-/** What a copy has done after all. */
+/** What a copy without an answer has done after all. */
 async function outcomeOf(job: CopyJob, failure: Failure): Promise<Copied | undefined> {
   const { bucket, key, from, source, options } = job;
   const isRefused = isUnmet(failure) || failure.status === 501;
@@ -171,7 +171,7 @@ async function outcomeOf(job: CopyJob, failure: Failure): Promise<Copied | undef
   try {
     const there = await headObject(bucket, key, look);
     if (there !== undefined && isCopyOf(source, there)) return { kind: 'stored', tag: there.tag };
-    // Has the source changed or gone? Then the answer stands.
+    // If the source has changed or is gone, the error stands.
     if (!isRefused || (await headObject(bucket, from, look))?.tag !== source.tag) return undefined;
     const no = refusalBy(options.precondition, there);
     if (no !== undefined) return no;

@@ -1,5 +1,5 @@
-// What the AWS environment and files say before anything is sent: the region, the server, and whose keys. In the SDK's
-// order, by the SDK's own readers. Must never name a secret.
+// Reads the AWS environment and files before anything is sent: region, server and credentials. It uses the SDK's order
+// and the SDK's own readers. Must never name a secret.
 import net from 'node:net';
 import os from 'node:os';
 import {
@@ -13,40 +13,41 @@ import {
   SelectorType,
 } from '@smithy/core/config';
 import { StoreError } from '../contract/store.ts';
+import { bounded } from './bounded.ts';
 import type { Keys, KeySource } from './credentials.ts';
 import { hostOf } from './proxy.ts';
 import type { Endpoint, Reach } from './sdk.ts';
 import type { Server, Transport } from './transport.ts';
 import { isOrdinary } from './url.ts';
 
-/** S3 needs a region in the signature; servers of one's own take any. */
+/** S3 needs a region in the signature; self-hosted servers accept any. */
 const DEFAULT_REGION = 'us-east-1';
 
-/** Where a bucket is. */
-export interface Place {
+/** Where a bucket is, and how it is addressed. */
+export interface BucketLocation {
   readonly region: string;
   readonly server: Server;
-  /** `https://host:port`, as people write it. */
+  /** `https://host:port`, for people. */
   readonly origin: string;
   /** The header `Host`. */
   readonly authority: string;
-  /** What stands before `/key`: empty when the host names the bucket. */
+  /** The path before `/key`: empty if the host name contains the bucket. */
   readonly path: string;
   readonly isAws: boolean;
   /** For the signature: `s3`, or `s3express`. */
   readonly service: string;
-  /** What the SDK needs, where only it finds the way. */
+  /** The SDK's input, if only the SDK can resolve the endpoint. */
   readonly reach: Reach | undefined;
 }
 
-/** Asks the environment, the profile, and for the region, as the last, the metadata service of EC2. */
-export async function placeOf(bucket: string, pathStyle: boolean): Promise<Place> {
+/** Reads the environment and the profile. For the region, it last asks EC2's metadata service. */
+export async function locationOf(bucket: string, pathStyle: boolean): Promise<BucketLocation> {
   nameHome();
   const regionConfig = resolveRegionConfig({
     region: loadConfig(NODE_REGION_CONFIG_OPTIONS, NODE_REGION_CONFIG_FILE_OPTIONS),
     useFipsEndpoint: loadConfig(NODE_USE_FIPS_ENDPOINT_CONFIG_OPTIONS),
   });
-  const region = await regionConfig.region().catch(() => DEFAULT_REGION);
+  const region = await bounded(() => regionConfig.region()).catch(() => DEFAULT_REGION);
   const isFips = await regionConfig.useFipsEndpoint().catch(() => false);
   const isDualStack = await loadConfig(NODE_USE_DUALSTACK_ENDPOINT_CONFIG_OPTIONS)();
   const endpoint = await customEndpoint();
@@ -68,7 +69,7 @@ export async function placeOf(bucket: string, pathStyle: boolean): Promise<Place
       isAccelerated,
       inPath: pathStyle,
     };
-    return placeBySdk(reach, endpointOf(reach));
+    return locationBySdk(reach, endpointOf(reach));
   }
   const url = endpoint ?? new URL(amazonUrl(region, { isFips, isDualStack }));
   return {
@@ -76,16 +77,16 @@ export async function placeOf(bucket: string, pathStyle: boolean): Promise<Place
     isAws: endpoint === undefined || AMAZON.test(url.hostname),
     service: 's3',
     reach: undefined,
-    ...placeAt(url, bucket, pathStyle),
+    ...addressAt(url, bucket, pathStyle),
   };
 }
 
-function placeBySdk(reach: Reach, { url, service, region }: Endpoint): Place {
+function locationBySdk(reach: Reach, { url, service, region }: Endpoint): BucketLocation {
   const isAws = reach.endpoint === undefined || AMAZON.test(url.hostname);
   return { region, isAws, service, reach, ...addressOf(url, url.pathname.replace(/\/+$/, '')) };
 }
 
-/** Of the profile's section `s3`, as the AWS CLI has it. */
+/** From the profile's section `s3`, as in the AWS CLI. */
 function accelerates(): Promise<boolean> {
   return loadConfig<boolean>({
     environmentVariableSelector: () => undefined,
@@ -96,8 +97,9 @@ function accelerates(): Promise<boolean> {
 }
 
 /**
- * The SDK's readers look for files at home, and would throw where neither HOME nor the machine says where that is: a
- * container that runs as any user. They look at USERPROFILE behind HOME; programs on Linux do not.
+ * Sets HOME if it is missing. The SDK's readers look for files in the home directory, and would throw if neither HOME
+ * nor the machine knows it, as in a container that runs as an arbitrary user. After HOME they read USERPROFILE, which
+ * programs on Linux do not.
  */
 function nameHome(): void {
   try {
@@ -110,7 +112,7 @@ function nameHome(): void {
 
 const AMAZON = /\.amazonaws\.(com|eu|com\.cn)$/;
 
-/** Domains of Amazon's partitions, by how their regions begin. */
+/** Domains of Amazon's partitions, by the prefixes of their regions. */
 const DOMAINS: readonly (readonly [string, string])[] = [
   ['cn-', 'amazonaws.com.cn'],
   ['eusc-', 'amazonaws.eu'],
@@ -129,8 +131,10 @@ function amazonUrl(
   return `https://s3${isFips ? '-fips' : ''}${isDualStack ? '.dualstack' : ''}.${region}.${domain}`;
 }
 
-/** A host of its own for each bucket, unless asked not to, or a certificate or an address could not name it. */
-function placeAt(url: URL, bucket: string, pathStyle: boolean): Address {
+/**
+ * Each bucket has its own host name, except with path-style, or if a certificate or an IP address could not name it.
+ */
+function addressAt(url: URL, bucket: string, pathStyle: boolean): Address {
   const isTls = url.protocol === 'https:';
   const isAddress = net.isIP(hostOf(url)) !== 0;
   const inPath = pathStyle || isAddress || (isTls && bucket.includes('.'));
@@ -140,7 +144,7 @@ function placeAt(url: URL, bucket: string, pathStyle: boolean): Address {
   return addressOf(named, inPath ? `${base}/${bucket}` : base);
 }
 
-type Address = Pick<Place, 'server' | 'origin' | 'authority' | 'path'>;
+type Address = Pick<BucketLocation, 'server' | 'origin' | 'authority' | 'path'>;
 
 function addressOf(url: URL, path: string): Address {
   const isTls = url.protocol === 'https:';
@@ -148,7 +152,10 @@ function addressOf(url: URL, path: string): Address {
   return { server, origin: url.origin, authority: url.host, path };
 }
 
-/** `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, then `services` and `endpoint_url` of the profile (AWS SDKs and Tools guide). */
+/**
+ * `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, then `services` and `endpoint_url` of the profile (AWS SDKs and Tools
+ * guide).
+ */
 async function customEndpoint(): Promise<URL | undefined> {
   const isIgnored = await loadConfig<boolean>({
     environmentVariableSelector: (env) =>
@@ -175,8 +182,8 @@ async function customEndpoint(): Promise<URL | undefined> {
 }
 
 /**
- * A source that has nothing kept. Keys in variables are those that the SDK's chain looks at first; all else (profiles,
- * SSO, roles, ECS, EC2) takes half a MB of code, which only such a run loads.
+ * A new source with an empty cache. The SDK's chain looks at keys in variables first, so they are read here. All other
+ * sources (profiles, SSO, roles, ECS, EC2) take half a MB of code, which only runs that need it load.
  */
 export function newKeySource(transport: Transport, region: string): KeySource {
   const fromVariables = keysOfVariables(process.env);
@@ -188,7 +195,7 @@ export function newKeySource(transport: Transport, region: string): KeySource {
   };
 }
 
-/** A profile that is asked for wins over keys in variables, as in the SDK. */
+/** A selected profile takes precedence over keys in variables, as in the SDK. */
 export function keysOfVariables(env: Readonly<Record<string, string | undefined>>): Keys | undefined {
   const accessKeyId = env['AWS_ACCESS_KEY_ID'];
   const secretAccessKey = env['AWS_SECRET_ACCESS_KEY'];

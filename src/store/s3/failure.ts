@@ -1,22 +1,23 @@
-// What a failed request means: what happened, whether a retry can mend it, what the user can do. It must cope with
-// answers that carry no message (Ceph RGW) or no XML (load balancers), and never repeat a secret.
+// Interprets a failed request: what happened, whether a retry can help, and what the user can do. It must cope with
+// answers without a message (Ceph RGW) or without XML (load balancers), and never repeat a secret.
 import type { StoreErrorKind } from '../contract/store.ts';
 import { Refusal } from './answer.ts';
+import { GIVEN_UP } from './bounded.ts';
 import { isUntrusted } from './certificates.ts';
 import { Unanswered } from './transport.ts';
 
-/** A failed request, told in our words. */
+/** A failed request in our words. */
 export interface Failure {
   readonly kind: StoreErrorKind;
-  /** HTTP status; undefined when no answer came. */
+  /** HTTP status; undefined if no answer arrived. */
   readonly status: number | undefined;
   /** S3's error code, or the system's (`ECONNREFUSED`). */
   readonly code: string;
   readonly why: string;
   readonly hint: string | undefined;
-  /** The server may have done what was asked: the answer got lost. */
+  /** The answer was lost, so the server may have executed the request. */
   readonly lost: boolean;
-  /** The connection was idle before: the server may have closed it without having read the request. */
+  /** The connection was idle before, so the server may have closed it without reading the request. */
   readonly wasIdle: boolean;
 }
 
@@ -37,9 +38,9 @@ const REGION: Meaning = {
   why: 'the bucket is in another region',
   hint: 'set AWS_REGION to the region of the bucket',
 };
-/** It has too much to do; whether it also says so with another status does not matter. */
+/** The server is overloaded. Any status may come with this code. */
 const BUSY: Meaning = { kind: 'busy', why: 'the server is busy' };
-/** A captive portal, a load balancer that sends requests elsewhere: "200 OK", and nothing that S3 says. */
+/** A captive portal, or a load balancer that redirects elsewhere: "200 OK" without S3's content. */
 const NOT_S3: Meaning = {
   kind: 'transient',
   why: 'the answer is not one of S3',
@@ -47,7 +48,7 @@ const NOT_S3: Meaning = {
 };
 const GARBLED: Meaning = { kind: 'transient', why: 'the body was damaged on its way' };
 
-/** https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, and what RGW and MinIO add. */
+/** https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, and codes of RGW and MinIO. */
 const BY_CODE: Readonly<Record<string, Meaning>> = {
   InvalidAccessKeyId: {
     kind: 'denied',
@@ -103,12 +104,12 @@ const UNTRUSTED = {
 
 /** The request cannot have reached the server. */
 const UNSENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPROXY)$/;
-/** What a socket says that the other side had closed. */
+/** Errors of a socket that the other side has closed. */
 const CLOSED = /^(ECONNRESET|EPIPE)$/;
 /** Errors of sockets and of the HTTP parser (HPE_*). */
 const NETWORK = /^(E[A-Z]+|HPE_.*|UND_ERR.*|ERR_SSL.*|ERR_STREAM_PREMATURE_CLOSE)$/;
 
-/** Says what an error means; `endpoint` names the server when no answer came. */
+/** Interprets an error. `endpoint` names the server if no answer arrived. */
 export function failureOf(error: unknown, endpoint: string): Failure {
   const status = statusOf(error);
   const name = field(error, 'name') ?? 'Error';
@@ -124,21 +125,23 @@ export function failureOf(error: unknown, endpoint: string): Failure {
     };
   }
   const code = field(error, 'code') ?? name;
+  // Without keys nothing was sent.
+  const isUnsigned = name === GIVEN_UP;
   const meaning = known ?? meaningOfNetwork(error, name, code, endpoint);
   return {
     hint: undefined,
     ...meaning,
     status,
     code,
-    lost: meaning.kind === 'transient' && !UNSENT.test(code),
+    lost: meaning.kind === 'transient' && !isUnsigned && !UNSENT.test(code),
     wasIdle: error instanceof Unanswered && error.wasIdle && CLOSED.test(code),
   };
 }
 
-/** What an answer without a code is called, by us and by the SDK's sources of credentials. */
-const NO_CODE = /^(Error|Unknown|UnknownError|Unanswered|SyntaxError|NotFromS3|\d+)$/;
+/** Error names that stand for "no code", in this driver and in the SDK's credential sources. */
+const NO_CODE = /^(Error|GivenUp|Unknown|UnknownError|Unanswered|SyntaxError|NotFromS3|\d+)$/;
 
-/** Answers to HEAD have no body: there expired credentials are a bare 400. */
+/** Answers to HEAD have no body, so expired credentials give only status 400. */
 export function mayBeExpired({ kind, status, code }: Failure): boolean {
   return kind === 'expired' || (status === 400 && NO_CODE.test(code));
 }
@@ -161,7 +164,7 @@ function meaningOfStatus(status: number): Meaning {
   if (status === 507) return { kind: 'full', why: 'the server is full' };
   if (status === 301 || status === 307) return REGION;
   if (status === 429) return BUSY;
-  // 501 is an answer, not an accident: the server has no such operation.
+  // 501 is permanent: the server does not implement the operation.
   if (status === 408 || (status >= 500 && status !== 501))
     return { kind: 'transient', why: 'the server failed' };
   return { kind: 'refused', why: status === 501 ? 'the server cannot do this' : 'the request was refused' };
@@ -169,6 +172,12 @@ function meaningOfStatus(status: number): Meaning {
 
 function meaningOfNetwork(error: unknown, name: string, code: string, endpoint: string): Meaning {
   if (/Credentials|TokenProviderError/.test(name)) return NO_CREDENTIALS;
+  if (name === GIVEN_UP)
+    return {
+      kind: 'transient',
+      why: `no credentials from ${field(error, 'message')}`,
+      hint: 'check AWS_CONTAINER_CREDENTIALS_FULL_URI and AWS_EC2_METADATA_SERVICE_ENDPOINT: something else answers there',
+    };
   if (isUntrusted(error)) {
     const proxy = field(error, 'proxy');
     const whose =
@@ -176,7 +185,7 @@ function meaningOfNetwork(error: unknown, name: string, code: string, endpoint: 
     return { ...UNTRUSTED, why: `the certificate of ${whose}` };
   }
   const isUnanswered = error instanceof Unanswered && (CLOSED.test(code) || code === 'ETIMEDOUT');
-  // The SDK's sources of credentials have limits of their own.
+  // The SDK's credential sources have limits of their own.
   if (isUnanswered || name === 'TimeoutError')
     return { kind: 'transient', why: `no answer from ${endpoint}` };
   if (NETWORK.test(code)) {
@@ -189,7 +198,7 @@ function meaningOfNetwork(error: unknown, name: string, code: string, endpoint: 
   return { kind: 'refused', why: field(error, 'message') ?? 'the request could not be sent' };
 }
 
-/** That of the server; or of another that the SDK has asked for credentials. */
+/** The status of the server, or of another one that the SDK has asked for credentials. */
 function statusOf(error: unknown): number | undefined {
   if (error instanceof Refusal) return error.status;
   const status: unknown = get(get(error, '$metadata'), 'httpStatusCode');

@@ -1,5 +1,5 @@
-// How the SDK's clients send: over our sockets, through our proxy, with our limits (the interface HttpHandler of
-// @smithy/types).
+// Sends the requests of the SDK's clients over our sockets, through our proxy and with our limits (the interface
+// HttpHandler of @smithy/types).
 import { Readable } from 'node:stream';
 import { buildQueryString, HttpResponse, type HttpRequest } from '@smithy/core/protocols';
 import { textOf } from './answer.ts';
@@ -7,7 +7,7 @@ import type { Answer, Outgoing, Transport } from './transport.ts';
 
 function ignore(): void {}
 
-/** The SDK's own logger would write to the terminal of the task. */
+/** The SDK's own logger would write to the task's terminal. */
 export const SILENT = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore };
 
 export function handlerOf(transport: Transport) {
@@ -15,8 +15,8 @@ export function handlerOf(transport: Transport) {
     metadata: { handlerProtocol: 'http/1.1' },
     handle: async (request: HttpRequest, { abortSignal }: { abortSignal?: AbortSignal } = {}) => {
       const answer = await transport.send(outgoingOf(request), abortSignal);
-      // Whole, and so bounded: nobody's credentials are long.
-      const text = await textOf(answer.body);
+      // Read completely, within a limit, because credentials are short.
+      const text = await textOf(answer);
       return { response: responseOf(answer, Readable.from([Buffer.from(text)])) };
     },
     updateHttpClientConfig: ignore,

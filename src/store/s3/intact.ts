@@ -1,10 +1,11 @@
-// Does the store hold the bytes that were sent? Every server checks the hash that is signed with them, but something
-// between may answer in its place, and a disk may lose them. So what an answer says of the bytes is compared with them,
-// where it says anything: the ETag of a put is their md5, except on some servers and where they are encrypted.
+// Checks that the store holds the bytes that were sent. Every server checks the signed hash, but a gateway may answer
+// in its place, and a disk may lose the bytes. So checksums in the answer are compared. The ETag of a put is the md5 of
+// the bytes, except on some servers, and if they are encrypted.
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import zlib from 'node:zlib';
 import { md5Of } from '../../model/md5.ts';
+import { holds } from '../contract/driver.ts';
 import { StoreError, type PutOptions } from '../contract/store.ts';
 import { ETAG_OF_ONE_PUT } from './answer.ts';
 import type { Bucket } from './bucket.ts';
@@ -18,8 +19,8 @@ export interface StoredBytes {
 }
 
 /**
- * Throws if the object holds other bytes. An ETag that is another md5 proves nothing by itself: the object is read back,
- * and if it is whole, the ETags of this server are no md5 and are not looked at again.
+ * Throws if the object has other bytes. An ETag with another md5 is no proof: the object is read back. If it is whole,
+ * this server's ETags are no md5s and are ignored from then on.
  */
 export async function checkIntact(bucket: Bucket, stored: StoredBytes): Promise<void> {
   const does = agrees(bucket, stored);
@@ -27,20 +28,18 @@ export async function checkIntact(bucket: Bucket, stored: StoredBytes): Promise<
   if (does !== false) return;
   const { key, body, options } = stored;
   const got = await getObject(bucket, key, { signal: options.signal });
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of got?.body ?? []) chunks.push(chunk);
-  if (got !== undefined && Buffer.concat(chunks).equals(body)) {
+  if (got !== undefined && (await holds(got.body, body))) {
     bucket.server.etags = 'other';
     return;
   }
-  // Replaced by another since: that is not for this put to judge.
+  // Another writer has replaced it since, so this put cannot check it.
   if (got === undefined || got.meta['push'] !== options.meta['push']) return;
   throw otherBytes(`PutObject ${bucket.url}/${key}`);
 }
 
 /**
- * The same of one part, which cannot be read back: an ETag counts only on a server whose ETags have been md5s before. An
- * answer with a checksum spares computing the md5.
+ * The same for one part, which cannot be read back. Its ETag counts only if earlier ETags of the server were md5s. A
+ * checksum in the answer makes computing the md5 unnecessary.
  */
 export function checkPart(bucket: Bucket, key: string, body: Uint8Array, headers: IncomingHttpHeaders): void {
   const hasSum = headers[CRC32] !== undefined;
@@ -55,7 +54,7 @@ function otherBytes(what: string): StoreError {
   });
 }
 
-/** Undefined: the answer says nothing of the bytes. */
+/** Undefined if the answer contains no checksum of the bytes. */
 function agrees(
   bucket: Bucket,
   {
@@ -66,7 +65,7 @@ function agrees(
 ): boolean | undefined {
   for (const [name, sumOf] of CHECKSUMS) {
     const told = headers[name];
-    // With a number of parts it is of their checksums.
+    // A value with a dash is a checksum of the parts' checksums.
     if (typeof told === 'string' && !told.includes('-')) return told === sumOf(body);
   }
   const [, told] = ETAG_OF_ONE_PUT.exec(headers.etag ?? '') ?? [];
@@ -74,7 +73,7 @@ function agrees(
   return told === (options.md5 ?? md5Of(body));
 }
 
-/** https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html: then the ETag is not an md5 of the bytes. */
+/** https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html: the ETag of an encrypted object is not its md5. */
 function isEncrypted(headers: IncomingHttpHeaders): boolean {
   const how = headers['x-amz-server-side-encryption'] ?? 'AES256';
   return how !== 'AES256' || headers['x-amz-server-side-encryption-customer-algorithm'] !== undefined;

@@ -1,28 +1,29 @@
-// What may still arrive at a key. A request that was cut for us may be delivered long after newer ones were answered, so
-// nothing that was ever sent without an answer counts as over. Only memory: who sends notes it here, and looks here first.
+// Requests that may still arrive at a key. The network may deliver a request that we gave up long after newer ones were
+// answered, so no request without an answer counts as finished. This is kept in memory: senders note such requests
+// here, and check here first.
 import type { Precondition } from '../contract/store.ts';
 
 export type LateWrite =
-  /** A put under the condition that the key has this ETag. */
+  /** A put with the condition that the key has this ETag. */
   | { readonly kind: 'put'; readonly tag: string; readonly untilMs: number }
   /** The completion of this upload. */
   | { readonly kind: 'upload'; readonly uploadId: string }
-  /** The promotion of this key, under the precondition that it had. */
+  /** The promotion of this key, with its precondition. */
   | { readonly kind: 'promotion'; readonly from: string; readonly precondition: Precondition };
 
-/** S3 refuses a request 15 minutes after it was signed, and clocks may differ by some (bucket.ts). */
+/** S3 refuses a request 15 minutes after its signature, and clocks may differ somewhat (bucket.ts). */
 const LATEST_MS = 20 * 60_000;
 
 export class LateWrites {
   readonly #writes = new Map<string, LateWrite[]>();
   #createsUntilMs = -Infinity;
 
-  /** What is to be settled before the key is written again. */
+  /** The writes to settle before the key is written again. */
   of(key: string): readonly LateWrite[] {
     return this.#writes.get(key) ?? [];
   }
 
-  /** A put that only creates got no answer: it may bring its object back after that was deleted. */
+  /** A create-only put got no answer. It may bring its object back after the object was deleted. */
   noteCreation(): void {
     this.#createsUntilMs = performance.now() + LATEST_MS;
   }
@@ -45,7 +46,7 @@ export class LateWrites {
     else this.#writes.set(key, left);
   }
 
-  /** True if a put may arrive that would replace exactly an object with this ETag: the key must not get one. */
+  /** True if a late put may replace exactly an object with this ETag. The key must not get such an object. */
   awaits(key: string, tag: string): boolean {
     const nowMs = performance.now();
     for (const write of this.of(key))

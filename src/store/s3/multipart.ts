@@ -1,5 +1,5 @@
-// Multipart uploads: one is begun, filled by the caller, completed. On every way out but success it is aborted, so that
-// no parts are left behind to be paid for; those that a killed process has left, the sweep finds.
+// Multipart uploads: start, let the caller send the parts, complete. Every exit other than success aborts the upload,
+// so that no parts are left that cost money. The sweep finds the parts of killed processes.
 import { reached } from '../../native/failpoint.ts';
 import { md5Of } from '../../model/md5.ts';
 import {
@@ -12,37 +12,37 @@ import {
 import { drained, ETAG_OF_ONE_PUT, promised, tagOf, xmlOf, type Xml } from './answer.ts';
 import { request, type Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';
-import { decodedKey, listedPrefix, relativeKey } from './objects.ts';
 import type { UNHONOURED } from './outcome.ts';
+import { decodedKey, pagesOf, relativeKey } from './pages.ts';
 
-/** An abort must not hold up the end of the run; what it leaves, the sweep finds. */
+/** An abort must not delay the end of the run. The sweep finds what it leaves. */
 const ABORT_BUDGET_MS = 5000;
 
 export interface MultipartJob extends Pick<PutOptions, 'meta' | 'signal'> {
   readonly key: string;
-  /** Parts come with CRC-32 sums, unless the server refuses them. */
+  /** Parts are sent with CRC-32 checksums, unless the server refuses them. */
   readonly sums?: boolean;
-  /** Of the completion: its condition, where the server honours it. */
+  /** The condition on the completion, if the server honours it. */
   readonly condition: Readonly<Record<string, string>>;
-  /** Awaited when all parts are there: an outcome ends the upload instead of its completion. */
+  /** Called when all parts are stored. An outcome ends the upload instead of its completion. */
   readonly beforeEnd: () => Promise<PutOutcome | undefined>;
-  /** What a completion that failed has done after all; undefined when that is not known, or nothing. */
+  /** Finds out what a failed completion has done; undefined if it is unknown, or nothing. */
   readonly onFailure: (failure: Failure) => Promise<Completed | undefined>;
 }
 
 type Completed = PutOutcome | typeof UNHONOURED;
 
 export interface StoredPart {
-  /** From 1 on. */
+  /** From 1. */
   readonly number: number;
   readonly etag: string;
-  /** As the server has told it. */
+  /** As the server reported it. */
   readonly crc32?: string | undefined;
 }
 
 /**
- * Makes one object of the parts that `fill` has stored, in the order in which it returns them. A completion that is late
- * finds its upload gone: it has been completed, or it is aborted before the key is written again.
+ * Joins the parts that `fill` has stored, in the order in which it returns them. A late completion does no harm,
+ * because its upload no longer exists: it was completed, or it is aborted before the key is written again.
  */
 export async function multipart(
   bucket: Bucket,
@@ -57,7 +57,7 @@ export async function multipart(
     const before = await job.beforeEnd();
     if (before !== undefined) return before;
     let outcome = await complete(bucket, job, uploadId, parts);
-    // What is to be replaced stands there: it was looked at just now.
+    // The object to be replaced is there: it was just looked at.
     if (outcome.kind === 'unhonoured')
       outcome = await complete(bucket, { ...job, condition: {} }, uploadId, parts);
     isCompleted = outcome.kind === 'stored';
@@ -67,7 +67,7 @@ export async function multipart(
   }
 }
 
-/** An object with this very ETag would be replaced by a put that is still under way, if it arrives. */
+/** Refuses if a late put may replace an object with exactly this ETag. */
 export function refuseAwaited(bucket: Bucket, key: string, parts: readonly StoredPart[]): void {
   const digests = parts.map(({ etag }) => ETAG_OF_ONE_PUT.exec(etag)?.[1] ?? '');
   const tag = `${md5Of(Buffer.from(digests.join(''), 'hex'))}-${parts.length}`;
@@ -78,7 +78,7 @@ export function refuseAwaited(bucket: Bucket, key: string, parts: readonly Store
   );
 }
 
-/** How S3 is told what is stored with an object. */
+/** The headers for an object's metadata. */
 export function metaHeaders(meta: ObjectMeta): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const name in meta) headers[`x-amz-meta-${name}`] = meta[name] ?? '';
@@ -89,7 +89,7 @@ async function begin(bucket: Bucket, job: MultipartJob): Promise<string> {
   const { key, meta, signal, sums } = job;
   const { server } = bucket;
   const asks = sums === true && server.checksums === 'asked';
-  // Some servers refuse what they do not know.
+  // Some servers refuse headers that they do not know.
   const onFailure = async ({ status }: Failure): Promise<'refused' | undefined> =>
     asks && (status === 400 || status === 501) ? 'refused' : undefined;
   const ask = { operation: 'CreateMultipartUpload' as const, key, signal, onFailure };
@@ -116,7 +116,7 @@ async function complete(
     reached('s3.before-complete');
     const answer = await xmlOf(await send(call));
     reached('s3.after-complete');
-    // Ceph RGW leaves it empty when two uploads of one key are completed at once: nobody knows yet whose it is.
+    // Ceph RGW leaves the ETag empty if two uploads of one key are completed concurrently: the winner is unknown.
     return { kind: 'stored', tag: tagOf(promised(answer.text('ETag'), 'ETag')) };
   });
 }
@@ -138,7 +138,7 @@ function escapedXml(text: string): string {
     .replaceAll('"', '&quot;');
 }
 
-/** The error that led here is the one to report. */
+/** Aborts without throwing: the error that led here is the one to report. */
 export async function giveUp(bucket: Bucket, key: string, uploadId: string): Promise<void> {
   try {
     await abortUpload(bucket, { key, uploadId, budgetMs: ABORT_BUDGET_MS });
@@ -147,7 +147,7 @@ export async function giveUp(bucket: Bucket, key: string, uploadId: string): Pro
   }
 }
 
-/** Ends an upload; one that is gone is no error. */
+/** Aborts an upload. If it no longer exists, that is no error. */
 export async function abortUpload(
   bucket: Bucket,
   {
@@ -167,8 +167,8 @@ export async function abortUpload(
 }
 
 /**
- * Aborts the uploads of keys that are `mine`. False for servers without the operation (501, 405) and credentials without
- * the right (403): the parts then wait for the bucket's lifecycle rule, as they would without us.
+ * Aborts the uploads of keys that are `mine`. Returns false if the server lacks the operation (501, 405), or the
+ * credentials lack the right (403). The parts then wait for the bucket's lifecycle rule.
  */
 export async function sweepUploads(
   bucket: Bucket,
@@ -195,7 +195,7 @@ interface PendingUpload {
   readonly uploadId: string;
 }
 
-/** Returns false where they cannot be listed. */
+/** Returns false if uploads cannot be listed. */
 async function* pendingUploads(
   bucket: Bucket,
   prefix: string,
@@ -203,24 +203,28 @@ async function* pendingUploads(
 ): AsyncGenerator<PendingUpload, boolean> {
   const onFailure = async (failure: Failure): Promise<'unsupported' | undefined> =>
     isUnsupported(failure) ? 'unsupported' : undefined;
-  const ask = { operation: 'ListMultipartUploads' as const, key: prefix, signal, onFailure };
-  let after: Readonly<Record<string, string>> | undefined = {};
-  while (after !== undefined) {
-    const query = { uploads: '', prefix: listedPrefix(bucket, prefix), 'encoding-type': 'url', ...after };
-    const page: Xml | 'unsupported' = await request(bucket, ask, async (send) =>
-      xmlOf(await send({ query })),
-    );
-    if (page === 'unsupported') return false;
-    for (const upload of page.all('Upload')) {
+  const pages = pagesOf(bucket, {
+    operation: 'ListMultipartUploads',
+    key: prefix,
+    signal,
+    onFailure,
+    query: { uploads: '' },
+    lists: ['Upload', 'Key'],
+    // A key may have several.
+    ascends: false,
+    next: nextUploads,
+  });
+  let next = await pages.next();
+  for (; next.done !== true; next = await pages.next()) {
+    for (const upload of next.value.all('Upload')) {
       const key = relativeKey(bucket, upload.text('Key') ?? '');
       if (key.startsWith(prefix)) yield { key, uploadId: upload.text('UploadId') ?? '' };
     }
-    after = nextUploads(page);
   }
-  return true;
+  return next.value !== 'unsupported';
 }
 
-/** Where the next page begins. */
+/** The query for the next page. */
 function nextUploads(page: Xml): Readonly<Record<string, string>> | undefined {
   const key = page.text('NextKeyMarker');
   if (page.text('IsTruncated') !== 'true' || key === undefined) return undefined;

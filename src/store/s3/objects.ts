@@ -1,8 +1,9 @@
-// Objects that are there: HEAD, GET, listings, deletion. A body that breaks off must throw, never look complete; no key
-// is touched that was not given.
+// Reads, lists and deletes objects: HEAD, GET, listings, DELETE. A body that breaks off must throw, never look
+// complete. No other key than the given ones is touched.
 import type { IncomingHttpHeaders } from 'node:http';
 import { forEachAtOnce } from '../../model/waiting.ts';
 import { reasonOf } from '../../model/errors.ts';
+import { fittingInHeap } from '../../native/heap.ts';
 import { releasing } from '../contract/driver.ts';
 import {
   StoreError,
@@ -11,13 +12,14 @@ import {
   type ListedObject,
   type ObjectHead,
 } from '../contract/store.ts';
-import { drained, ETAG_OF_ONE_PUT, NotFromS3, promised, tagOf, xmlOf, type Xml } from './answer.ts';
+import { drained, ETAG_OF_ONE_PUT, NotFromS3, promised, tagOf, type Xml } from './answer.ts';
 import { request, type Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';
+import { type Listing, pagesOf, relativeKey } from './pages.ts';
 import type { Answer } from './transport.ts';
 import { isDirectory } from './url.ts';
 
-/** What HEAD says, or undefined when there is no such object. `budgetMs` 0 is one try. */
+/** The result of HEAD, or undefined if the object does not exist. `budgetMs` 0 is one try. */
 export async function headObject(
   bucket: Bucket,
   key: string,
@@ -33,7 +35,7 @@ export async function headObject(
   return { ...described(found.headers), key, sizeBytes: lengthOf(found.headers) };
 }
 
-/** The object and its bytes, or undefined when there is none. */
+/** The object and its bytes, or undefined if it does not exist. */
 export async function getObject(
   bucket: Bucket,
   key: string,
@@ -42,11 +44,13 @@ export async function getObject(
   const { range, signal } = options;
   const headers = range === undefined ? undefined : { range: `bytes=${range.first}-${range.last}` };
   const ask = { operation: 'GetObject' as const, key, signal, onFailure: absent };
-  const found = await request(bucket, ask, async (send) => anObject(await send({ headers })));
+  const found = await request(bucket, ask, async (send) => asAsked(anObject(await send({ headers })), range));
   if (found === 'absent') return undefined;
+  const mostBytes = mostBytesOf(range);
   const lengthBytes = lengthOf(found.headers);
   const whole = /\/(\d+)$/.exec(found.headers['content-range'] ?? '')?.[1];
-  const read: Reading = { answer: found, lengthBytes, what: `GetObject ${bucket.url}/${key}`, signal };
+  const what = `GetObject ${bucket.url}/${key}`;
+  const read: Reading = { answer: found, lengthBytes, mostBytes, what, signal };
   return {
     ...described(found.headers),
     key,
@@ -77,14 +81,27 @@ function lengthOf(headers: IncomingHttpHeaders): number {
   return Number(headers['content-length'] ?? 0);
 }
 
-/** An answer with neither an ETag nor our metadata is no object: some gateway has answered. */
+/** An answer with neither an ETag nor our metadata is no object: a gateway has answered. */
 function anObject(answer: Answer): Answer {
   if (answer.headers.etag || Object.keys(answer.headers).some((name) => name.startsWith(META))) return answer;
   answer.body.destroy();
   throw new NotFromS3('ETag');
 }
 
-/** HEAD's 404 has no body, so a missing bucket looks the same: the first write will say so. */
+/** Refuses another range than the requested one. An answer without Content-Range begins at 0. */
+function asAsked(answer: Answer, range: GetOptions['range']): Answer {
+  const first = /^bytes (\d+)-/.exec(answer.headers['content-range'] ?? '')?.[1] ?? 0;
+  if (Number(first) === (range?.first ?? 0) && lengthOf(answer.headers) <= mostBytesOf(range)) return answer;
+  answer.body.destroy();
+  throw new NotFromS3('range that was asked for');
+}
+
+/** Whoever reads a whole object bounds it. */
+function mostBytesOf(range: GetOptions['range']): number {
+  return range === undefined ? Infinity : range.last - range.first + 1;
+}
+
+/** HEAD's 404 has no body, so a missing bucket looks the same. The first write will report it. */
 async function absent(failure: Failure): Promise<'absent' | undefined> {
   return failure.status === 404 && failure.code !== 'NoSuchBucket' ? 'absent' : undefined;
 }
@@ -92,20 +109,30 @@ async function absent(failure: Failure): Promise<'absent' | undefined> {
 interface Reading {
   readonly answer: Answer;
   readonly lengthBytes: number;
+  /** Bounds an answer in chunks, which names no length. */
+  readonly mostBytes: number;
   readonly what: string;
   readonly signal: AbortSignal | undefined;
 }
 
-async function* wholeBody({ answer, lengthBytes, what, signal }: Reading): AsyncGenerator<Uint8Array> {
+async function* wholeBody({
+  answer,
+  lengthBytes,
+  mostBytes,
+  what,
+  signal,
+}: Reading): AsyncGenerator<Uint8Array> {
   let seenBytes = 0;
   try {
     for await (const chunk of answer.body as AsyncIterable<Uint8Array>) {
       seenBytes += chunk.byteLength;
+      if (seenBytes > mostBytes) throw tooLong(what, mostBytes);
       yield chunk;
     }
   } catch (error) {
+    if (error instanceof StoreError) throw error;
     signal?.throwIfAborted();
-    // Node throws here when the connection ends before the promised length (ECONNRESET, aborted).
+    // Node throws here if the connection ends before the promised length (ECONNRESET, aborted).
     const where = `after ${seenBytes} of ${lengthBytes} bytes`;
     throw new StoreError('transient', `${what}: the answer broke off ${where} (${reasonOf(error)})`, {
       cause: error,
@@ -114,6 +141,12 @@ async function* wholeBody({ answer, lengthBytes, what, signal }: Reading): Async
     answer.body.destroy();
   }
   signal?.throwIfAborted();
+}
+
+function tooLong(what: string, mostBytes: number): StoreError {
+  return new StoreError('transient', `${what}: the answer has more than the ${mostBytes} bytes asked for`, {
+    hint: 'check AWS_ENDPOINT_URL and HTTPS_PROXY: what answers there sends other bytes than were asked for',
+  });
 }
 
 /** All objects below a prefix, in byte order. */
@@ -125,106 +158,85 @@ export async function* listObjects(
   if (!isDirectory(bucket.name)) return yield* listPages(bucket, prefix, signal);
   // A directory bucket lists in no order.
   const found: (readonly [Buffer, ListedObject])[] = [];
-  for await (const object of listPages(bucket, prefix, signal))
+  for await (const object of kept(bucket, listPages(bucket, prefix, signal)))
     if (object.key.startsWith(prefix)) found.push([Buffer.from(object.key), object]);
   for (const [, object] of found.toSorted(([a], [b]) => Buffer.compare(a, b))) yield object;
 }
 
-/** 1,000 a page. */
+/** 1,000 keys per page. */
 async function* listPages(
   bucket: Bucket,
   prefix: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<ListedObject> {
-  let after: Readonly<Record<string, string>> | undefined = {};
-  let newest: Buffer = Buffer.alloc(0);
-  while (after !== undefined) {
-    const page: Xml = await listed(bucket, { prefix, signal, query: after, newest });
-    const objects = page.all('Contents');
-    if (!isDirectory(bucket.name)) newest = bytesOf(objects.at(-1)) ?? newest;
-    for (const object of objects) {
+  for await (const page of listed(bucket, { prefix, signal, lists: ['Contents', 'Key'] })) {
+    for (const object of page.all('Contents')) {
       const key = relativeKey(bucket, object.text('Key') ?? '');
       const modifiedMs = instantOf(object.text('LastModified'));
       const [, md5] = ETAG_OF_ONE_PUT.exec(object.text('ETag') ?? '') ?? [];
       yield { key, sizeBytes: Number(object.text('Size') ?? 0), modifiedMs, md5 };
     }
-    after = page.text('IsTruncated') === 'true' ? { 'continuation-token': tokenOf(page) } : undefined;
   }
 }
 
-function bytesOf(object: Xml | undefined): Buffer | undefined {
-  const key = object?.text('Key');
-  return key === undefined ? undefined : Buffer.from(decodedKey(key));
-}
-
-function tokenOf(page: Xml): string {
-  return promised(page.text('NextContinuationToken'), 'NextContinuationToken');
-}
-
-/** Names of folders directly below a prefix, of one page: of all pages where they come in no order. */
+/** Names of the folders directly below a prefix, from one page. If they have no order, from all pages. */
 export async function listFolders(
   bucket: Bucket,
   prefix: string,
   signal: AbortSignal | undefined,
 ): Promise<readonly string[]> {
   const found: string[] = [];
-  let after: Readonly<Record<string, string>> | undefined = {};
-  while (after !== undefined) {
-    const page: Xml = await listed(bucket, { prefix, signal, query: { delimiter: '/', ...after } });
-    for (const folder of page.all('CommonPrefixes'))
-      found.push(relativeKey(bucket, folder.text('Prefix') ?? '').slice(prefix.length, -1));
-    if (!isDirectory(bucket.name)) return found;
-    after = page.text('IsTruncated') === 'true' ? { 'continuation-token': tokenOf(page) } : undefined;
-  }
+  for await (const folder of kept(bucket, folderPages(bucket, prefix, signal))) found.push(folder);
   return found.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))).slice(0, 1000);
 }
 
-interface Listing {
-  readonly prefix: string;
-  readonly query: Readonly<Record<string, string>>;
-  /** The last key of the page before. */
-  readonly newest?: Buffer;
-  readonly signal: AbortSignal | undefined;
+async function* folderPages(
+  bucket: Bucket,
+  prefix: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<string> {
+  const lists = ['CommonPrefixes', 'Prefix'] as const;
+  for await (const page of listed(bucket, { prefix, signal, lists, query: { delimiter: '/' } })) {
+    for (const folder of page.all('CommonPrefixes'))
+      yield relativeKey(bucket, folder.text('Prefix') ?? '').slice(prefix.length, -1);
+    if (!isDirectory(bucket.name)) return;
+  }
 }
 
-async function listed(bucket: Bucket, { prefix, query, newest, signal }: Listing): Promise<Xml> {
-  return request(bucket, { operation: 'ListObjectsV2', key: prefix, signal }, async (send) => {
-    // Keys may hold characters that XML cannot.
-    const whole = listedPrefix(bucket, prefix);
-    const encoded = { 'list-type': '2', prefix: whole, 'encoding-type': 'url', ...query };
-    const page = await xmlOf(await send({ query: encoded }));
-    // A page of HTML reads as an empty listing: as if nothing had ever been stored.
-    const isTruncated = promised(page.text('IsTruncated'), 'IsTruncated') === 'true';
-    // Without its token the rest would read as not there; with the token of this very page it never ends.
-    if (isTruncated && tokenOf(page) === query['continuation-token']) throw new NotFromS3('next token');
-    // Keys ascend: with tokens that lead in a circle it would never end.
-    const first = bytesOf(page.all('Contents')[0]);
-    if (newest !== undefined && first !== undefined && Buffer.compare(first, newest) <= 0)
-      throw new NotFromS3('next keys');
-    return page;
+/** A key and what belongs to it, while a listing is sorted in memory. */
+const LISTED_BYTES = 400;
+
+function kept<T>(bucket: Bucket, items: AsyncIterable<T>): AsyncGenerator<T> {
+  return fittingInHeap(items, LISTED_BYTES, `objects in s3://${bucket.name}`);
+}
+
+interface ObjectListing extends Pick<Listing<never>, 'lists' | 'signal'> {
+  readonly prefix: string;
+  readonly query?: Readonly<Record<string, string>>;
+}
+
+function listed(bucket: Bucket, { prefix, query, ...listing }: ObjectListing): AsyncGenerator<Xml> {
+  return pagesOf(bucket, {
+    ...listing,
+    operation: 'ListObjectsV2',
+    key: prefix,
+    query: { 'list-type': '2', ...query },
+    ascends: true,
+    next: nextObjects,
   });
 }
 
-/** A key of a listing with `encoding-type=url`, without the store's prefix. */
-export function relativeKey(bucket: Bucket, encoded: string): string {
-  return decodedKey(encoded).slice(bucket.prefix.length);
-}
-
-export function decodedKey(encoded: string): string {
-  return decodeURIComponent(encoded.replaceAll('+', ' '));
-}
-
-/** What a listing is asked for: of a directory bucket it must end in a slash, and what is beside it comes, too. */
-export function listedPrefix(bucket: Bucket, prefix: string): string {
-  const whole = bucket.prefix + prefix;
-  return isDirectory(bucket.name) ? whole.slice(0, whole.lastIndexOf('/') + 1) : whole;
+/** A page of HTML would parse as an empty listing. Without a token, the rest would look missing. */
+function nextObjects(page: Xml): Readonly<Record<string, string>> | undefined {
+  if (promised(page.text('IsTruncated'), 'IsTruncated') !== 'true') return undefined;
+  return { 'continuation-token': promised(page.text('NextContinuationToken'), 'NextContinuationToken') };
 }
 
 const DELETED_AT_ONCE = 4;
 
 /**
- * One DeleteObject for each key: retention deletes a handful at a time, and unlike DeleteObjects this needs no
- * Content-MD5, has no errors hidden in a good answer, and is there on every server.
+ * One DeleteObject for each key: retention deletes a handful at a time. Unlike DeleteObjects, it needs no Content-MD5,
+ * hides no errors in a successful answer, and exists on every server.
  */
 export async function deleteObjects(
   bucket: Bucket,
@@ -236,12 +248,12 @@ export async function deleteObjects(
 
 interface DeleteOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Of each request, instead of the bucket's. */
+  /** Replaces the bucket's budget, for each request. */
   readonly budgetMs?: number;
 }
 
 async function deleteObject(bucket: Bucket, key: string, { signal, budgetMs }: DeleteOptions): Promise<void> {
-  // Some servers answer 404 where S3 says 204.
+  // Some servers answer 404 where S3 answers 204.
   const onFailure = async (failure: Failure): Promise<'gone' | undefined> =>
     failure.status === 404 && failure.code !== 'NoSuchBucket' ? 'gone' : undefined;
   const ask = { operation: 'DeleteObject' as const, key, signal, budgetMs, onFailure };
@@ -249,7 +261,7 @@ async function deleteObject(bucket: Bucket, key: string, { signal, budgetMs }: D
     const answer = await send();
     await drained(answer);
     if (answer.status === 204) return;
-    // Only S3 says 204; anything may say 200.
+    // Only S3 answers 204; any gateway may answer 200.
     if ((await headObject(bucket, key, { signal, budgetMs: 0 })) !== undefined) throw new NotFromS3('effect');
   });
 }

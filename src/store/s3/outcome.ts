@@ -1,6 +1,6 @@
-// What a write has done after all whose answer was lost, is none of S3, or says that its condition does not hold. The push
-// id in the object's metadata tells: a write is never reported as failed when it was done, nor as ours when it was
-// another's.
+// Finds out what a write has done if its answer was lost, did not come from S3, or says that the condition does not
+// hold. The push id in the object's metadata decides. A write is never reported as failed if it was done, nor as ours
+// if the object is another writer's.
 import type { ObjectHead, ObjectMeta, Precondition, PutOptions, PutOutcome } from '../contract/store.ts';
 import type { Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';
@@ -13,13 +13,15 @@ export interface Write {
   readonly options: Pick<PutOptions, 'meta' | 'signal' | 'precondition'>;
 }
 
-/** The server said no, and what is to be replaced stands there as it should: it does not know what the condition says. */
+/**
+ * The server refused, although the object to be replaced is in the right state: it does not understand the condition.
+ */
 export const UNHONOURED = { kind: 'unhonoured' } as const;
 
 /**
- * Asks after a failed write; undefined when it is not known, or nothing was done. Another push's object is the answer to a
- * create-only put, whatever has failed: the key is taken. Ceph RGW replaces an object although the put that completes an
- * upload is create-only, and then answers the loser's next tries with 500 for as long as it is asked.
+ * Looks at the object after a failed write. Undefined if the result is unknown, or nothing was done. If another push's
+ * object is there, a create-only put has its answer, whatever failed: the key is taken. Ceph RGW ignores create-only
+ * when it completes an upload and replaces the object. It then answers all retries of the losing upload with 500.
  */
 export function outcomeAfter({ bucket, key, options }: Write) {
   const { meta, signal, precondition } = options;
@@ -42,7 +44,7 @@ export function outcomeAfter({ bucket, key, options }: Write) {
       }
       if (there?.meta['push'] !== undefined && precondition?.kind === 'absent') return { kind: 'exists' };
     } catch (error) {
-      // In an outage the look fails as the write did: the write is tried again and its error tells more.
+      // During an outage the look fails like the write. The write is retried, and its error says more.
       if (isRefused) throw error;
       signal?.throwIfAborted();
     }
@@ -50,7 +52,7 @@ export function outcomeAfter({ bucket, key, options }: Write) {
   };
 }
 
-/** What a look says before a write that the server puts no condition on; undefined: it may go on. */
+/** The look before a write on which the server honours no condition. Undefined: the write may proceed. */
 export async function unmet({ bucket, key, options }: Write): Promise<PutOutcome | undefined> {
   const { meta, precondition = ANY, signal } = options;
   if (precondition.kind === 'any') return undefined;
@@ -58,13 +60,13 @@ export async function unmet({ bucket, key, options }: Write): Promise<PutOutcome
   return storedBy(meta, there) ?? refusalBy(precondition, there);
 }
 
-/** Undefined unless this very write has made what stands there. */
+/** Undefined unless this very write has stored the object. */
 function storedBy({ push }: ObjectMeta, there: ObjectHead | undefined): PutOutcome | undefined {
   if (there === undefined || push === undefined || there.meta['push'] !== push) return undefined;
   return { kind: 'stored', tag: there.tag };
 }
 
-/** What a write under this precondition comes to over what stands there; undefined: it holds. */
+/** The outcome of a write whose precondition fails on the current object; undefined if it holds. */
 export function refusalBy(precondition: Precondition, there: ObjectHead | undefined): PutOutcome | undefined {
   if (precondition.kind === 'absent') return there === undefined ? undefined : { kind: 'exists' };
   if (precondition.kind === 'any' || there?.tag === precondition.tag) return undefined;
@@ -73,7 +75,7 @@ export function refusalBy(precondition: Precondition, there: ObjectHead | undefi
 
 const ANY: Precondition = { kind: 'any' };
 
-/** How a condition stands in a request. */
+/** The headers for a condition. */
 export function conditionHeaders(
   { server }: Bucket,
   precondition: Precondition | undefined,

@@ -1,11 +1,11 @@
-// Which proxy leads to a host: what HTTPS_PROXY, HTTP_PROXY and NO_PROXY say. Node 20 reads none of them. It
-// must never name a proxy for a host that NO_PROXY exempts.
+// The proxy for a host, from HTTPS_PROXY, HTTP_PROXY and NO_PROXY, which Node 20 does not read. It must never return a
+// proxy for a host that NO_PROXY exempts.
 import net from 'node:net';
 import { StoreError } from '../contract/store.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where a request goes. `host` is without the brackets of an IPv6 address. */
+/** The target of a request. `host` has no brackets around an IPv6 address. */
 interface Target {
   readonly protocol: string;
   readonly host: string;
@@ -13,8 +13,9 @@ interface Target {
 }
 
 /**
- * The proxy for a host, or undefined to go straight. Lower-case names win, as in curl. A proxy is spoken to over TCP
- * (`http://`) or TLS (`https://`); any other kind is refused, so that no password is sent in a way that nobody asked for.
+ * The proxy for a host, or undefined for a direct connection. Lower-case names win, as in curl. The connection to a
+ * proxy is TCP (`http://`) or TLS (`https://`). Other kinds are refused, so that no password is sent in an unintended
+ * way.
  */
 export function proxyFor(target: Target, env: Environment): URL | undefined {
   const name = target.protocol === 'https:' ? 'https_proxy' : 'http_proxy';
@@ -33,9 +34,9 @@ export function proxyFor(target: Target, env: Environment): URL | undefined {
 }
 
 /**
- * NO_PROXY lists, separated by commas: hosts, `.domains` or `*.domains` (a bare domain covers its subdomains, too),
- * addresses, networks (`10.0.0.0/8`, `fd00::/8`), any of them but a network with `:port`, and `*`. A network covers a host
- * that is written as an address: names are not looked up, as in curl, Go and Python.
+ * NO_PROXY is a comma-separated list of hosts, `.domains` or `*.domains` (a bare domain covers its subdomains, too),
+ * addresses, networks (`10.0.0.0/8`, `fd00::/8`), and `*`. All of them except networks may have a `:port`. A network
+ * covers hosts that are written as addresses: names are not resolved, as in curl, Go and Python.
  */
 function isExempt(target: Target, env: Environment): boolean {
   const entries = (env['no_proxy'] ?? env['NO_PROXY'] ?? '').toLowerCase().split(/[\s,]+/);
@@ -78,7 +79,7 @@ function withoutRoot(name: string): string {
   return name.replace(/\.$/, '');
 }
 
-/** Whether a proxy is spoken to over TLS. */
+/** Whether the connection to the proxy uses TLS. */
 export function isSecure(proxy: URL): boolean {
   return proxy.protocol === 'https:';
 }
@@ -87,19 +88,19 @@ export function addressOf(proxy: URL): { readonly host: string; readonly port: n
   return { host: hostOf(proxy), port: Number(proxy.port || (isSecure(proxy) ? 443 : 80)) };
 }
 
-/** `Proxy-Authorization` for a proxy URL that carries a user and password. */
+/** `Proxy-Authorization` for a proxy URL with user and password. */
 export function proxyHeaders(proxy: URL): Record<string, string> {
   if (proxy.username === '') return {};
   const user = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
   return { 'proxy-authorization': `Basic ${Buffer.from(user).toString('base64')}` };
 }
 
-/** The host of an address, without the brackets of IPv6, as sockets want it. */
+/** The host of a URL without the brackets of IPv6, for sockets. */
 export function hostOf(url: URL): string {
   return url.hostname.replaceAll(/[[\]]/g, '');
 }
 
-/** `host:port`, with the brackets that an IPv6 address has in a URL. */
+/** `host:port`, with the brackets of an IPv6 address in a URL. */
 export function authorityOf({ host, port }: { readonly host: string; readonly port: number }): string {
   return `${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
 }

@@ -1,5 +1,5 @@
-// Writing to S3. Small bodies are one PutObject, larger ones a multipart upload. No write that is late undoes a newer one:
-// one that replaces something carries a condition, or is an upload.
+// Writes to S3. Small bodies are one PutObject, larger ones a multipart upload. No late write undoes a newer one: a
+// write that replaces an object has a condition, or is an upload.
 import type { IncomingHttpHeaders } from 'node:http';
 import { md5Of } from '../../model/md5.ts';
 import { linkSignals } from '../../model/waiting.ts';
@@ -21,7 +21,7 @@ const PARTS_AT_ONCE = 2;
 
 type PutJob = Write & { readonly options: PutOptions };
 
-/** Makes one object visible, whole or not at all. */
+/** Makes one object visible, atomically. */
 export async function putObject(
   bucket: Bucket,
   key: string,
@@ -38,12 +38,12 @@ export async function putObject(
     await settle(bucket, key, options.signal);
     const first = await chunks.next();
     if (first.done === true) return await putBytes(job, new Uint8Array(0));
-    // One part is sent when the body has ended without an error: a file that changed while it was read says so at
-    // its end.
+    // The first part is sent only after the body has continued or ended without an error: a file that changed while it
+    // was read throws at its end.
     const second = await chunks.next();
     if (second.done === true) return await putBytes(job, first.value);
     const head = [first.value, second.value];
-    const { reach } = bucket.place;
+    const { reach } = bucket.location;
     if (reach === undefined) return await putParts(job, numbered(joined(head, chunks)));
     const partBytes = first.value.byteLength;
     return await uploadBySdk({ ...job, reach, chunks: joined(head, chunks), partBytes });
@@ -54,7 +54,7 @@ export async function putObject(
 
 async function putBytes(job: PutJob, body: Uint8Array): Promise<PutOutcome> {
   const { bucket, key, options } = job;
-  // A put that is late and waits for the very ETag that this one would get: an upload gets another.
+  // A late put may wait for exactly the ETag that this put would produce. An upload gets another ETag.
   if (bucket.late.of(key).length > 0 && bucket.late.awaits(key, options.md5 ?? md5Of(body)))
     return putInOnePart(job, body);
   if (options.precondition?.kind === 'is') return replaceBytes(job, body, options.precondition.tag);
@@ -73,13 +73,13 @@ async function putBytes(job: PutJob, body: Uint8Array): Promise<PutOutcome> {
 }
 
 function putInOnePart(job: PutJob, body: Uint8Array): Promise<PutOutcome> {
-  // What was given as bytes is not given back.
+  // The caller keeps a body that was given as bytes.
   return putParts({ ...job, options: { ...job.options, release: undefined } }, numbered(joined([body])));
 }
 
 /**
- * One that is late must not undo a newer one. Under a condition that the server honours it cannot. Otherwise it is sent
- * as the one part of an upload: that is a name of its own, and gone once it is completed.
+ * A late put must not undo a newer one. It cannot if the server honours its condition. Otherwise the body is sent as
+ * the only part of a multipart upload: an upload has its own id, and no longer exists once it is completed.
  */
 async function replaceBytes(job: PutJob, body: Uint8Array, tag: string): Promise<PutOutcome> {
   const { bucket, key, options } = job;
@@ -104,7 +104,7 @@ async function replaceBytes(job: PutJob, body: Uint8Array, tag: string): Promise
     bucket.server.conditions = 'unread';
     return await putInOnePart(job, body);
   } finally {
-    // It was given up while it was under way.
+    // The put was aborted while it was under way.
     if (!isOver && options.signal?.aborted === true) bucket.late.notePut(key, tag);
   }
 }
@@ -136,7 +136,7 @@ async function putAtOnce(
 }
 
 interface NumberedPart {
-  /** From 1 on. */
+  /** From 1. */
   readonly number: number;
   readonly bytes: Uint8Array;
 }
@@ -162,7 +162,7 @@ async function putParts(job: PutJob, parts: Parts): Promise<PutOutcome> {
   const { meta, precondition, signal } = options;
   const isAsked = precondition?.kind !== 'is' || bucket.server.conditions === 'honoured';
   const isHonoured = precondition?.kind !== 'is' || bucket.server.otherConditions === 'honoured';
-  // Ceph RGW ignores If-None-Match when an upload is completed: look first, it is better than nothing.
+  // Ceph RGW ignores If-None-Match at the completion of an upload. A look before is better than nothing.
   const taken = precondition?.kind === 'absent' ? await unmet(job) : undefined;
   if (taken !== undefined) return taken;
   const upload = {
@@ -177,7 +177,7 @@ async function putParts(job: PutJob, parts: Parts): Promise<PutOutcome> {
   return multipart(bucket, upload, (uploadId) => sendParts(job, uploadId, parts));
 }
 
-/** The first failure stops the other part that is under way: on a slow link that would take minutes. */
+/** The first failure also stops the other part in flight, which could take minutes on a slow link. */
 async function sendParts(job: PutJob, uploadId: string, parts: Parts): Promise<readonly StoredPart[]> {
   const { options } = job;
   const stop = new AbortController();
@@ -215,7 +215,7 @@ async function sendPart(
   { number, bytes }: NumberedPart,
   signal: AbortSignal,
 ): Promise<Answer> {
-  // What a server that knows it refuses, if the bytes were changed on their way.
+  // A server that supports the checksum refuses bytes that were changed on their way.
   const sum: Record<string, string> = bucket.server.checksums === 'asked' ? { [CRC32]: crc32Of(bytes) } : {};
   const call = {
     query: { partNumber: String(number), uploadId },

@@ -1,4 +1,4 @@
-// The driver for Amazon S3 and servers that speak its protocol: one file for each thing it does, joined here.
+// The driver for Amazon S3 and compatible servers. It joins the other files, each of which has one function.
 import type { Mistake } from '../../model/errors.ts';
 import type { StoreSettings } from '../../model/format/settings.ts';
 import { prepareMd5 } from '../../model/md5.ts';
@@ -9,30 +9,29 @@ import { accessOf, type Bucket, openBucket } from './bucket.ts';
 import { copyObject, moveObject } from './copy.ts';
 import { sweepUploads } from './multipart.ts';
 import { deleteObjects, getObject, headObject, listFolders, listObjects } from './objects.ts';
-import { plainWarning } from './plain.ts';
 import { putObject } from './put.ts';
 import { readsConditions } from './server.ts';
 import { settle } from './settle.ts';
 import { isDirectory } from './url.ts';
 
 /**
- * Opens `s3://bucket/prefix`. Endpoint, region, profile and credentials come from the AWS environment and
- * files, in the SDK's order. `createsAtomically` is true for Amazon's own servers; what others do with
- * If-None-Match must be found out.
+ * Opens `s3://bucket/prefix`. Endpoint, region, profile and credentials come from the AWS environment and files, in the
+ * SDK's order. `createsAtomically` is true for Amazon's own servers; how other servers handle If-None-Match must be
+ * tested.
  */
 export async function openS3Store(
   settings: StoreSettings,
   budgetMs: number,
   tuning: S3Tuning = {},
 ): Promise<Store> {
-  // Of this program of its own (build.mjs).
+  // This file of the program has its own md5 (build.mjs).
   await prepareMd5();
   const bucket = await bucketOf(settings, budgetMs, tuning);
-  const warning = plainWarning(bucket.place);
+  const warning = plainWarning(bucket.location);
   if (warning !== undefined) tuning.warn?.(warning);
   return {
     url: bucket.url,
-    createsAtomically: bucket.place.isAws,
+    createsAtomically: bucket.location.isAws,
     listsByPage: !isDirectory(bucket.name),
     replacesAtomically: (signal) => readsConditions(bucket, signal),
     put: (key, body, options) => putObject(bucket, key, body, options),
@@ -62,7 +61,7 @@ interface S3Tuning {
   readonly connections?: Connections;
 }
 
-/** Tasks with the same settings have sockets and credentials together; each hears of its own tries. */
+/** Tasks with the same settings share sockets and credentials. Each gets the results of its own tries. */
 async function bucketOf(
   settings: StoreSettings,
   budgetMs: number,
@@ -78,4 +77,18 @@ async function bucketOf(
     await share.release();
     throw error;
   }
+}
+
+/** Warns about a store without TLS, unless it is on this machine, where nobody else can listen. */
+function plainWarning({ server, origin }: Bucket['location']): Mistake | undefined {
+  if (server.isTls || isLoopback(server.host)) return undefined;
+  return {
+    message: `requests to ${origin} are signed, but not encrypted: others on the way can read data and session tokens`,
+    hint: 'AWS_ENDPOINT_URL_S3=https://..., if the server speaks TLS',
+  };
+}
+
+/** By name or address (RFC 6761, section 6.3; RFC 5735); names are not resolved. */
+function isLoopback(host: string): boolean {
+  return /^(.*\.)?localhost\.?$|^127\.\d+\.\d+\.\d+$|^::1$/i.test(host);
 }

@@ -1,6 +1,6 @@
-// What only the AWS SDK can reach: directory buckets, access points, transfer acceleration. A file of its own in the
-// program (build.mjs), which no run with an ordinary bucket loads. It says where such a bucket is, and begins uploads of
-// large bodies (lib-storage). Knows nothing of the rest of this driver.
+// What only the AWS SDK supports: directory buckets, access points, transfer acceleration. It is a separate file of the
+// program (build.mjs), which a run with an ordinary bucket never loads. It resolves the endpoint of such a bucket, and
+// starts uploads of large bodies (lib-storage). It knows nothing of the rest of this driver.
 import type { Readable } from 'node:stream';
 import { S3Client } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
@@ -10,12 +10,12 @@ import { StoreError } from '../contract/store.ts';
 import type { KeySource } from './credentials.ts';
 import { SILENT } from './handler.ts';
 
-/** A bucket, and what environment and profile say of the way to it. */
+/** A bucket, and the settings of environment and profile for its endpoint. */
 export interface Reach {
   /** Its name, or the ARN of an access point. */
   readonly bucket: string;
   readonly region: string;
-  /** Instead of Amazon's. */
+  /** Replaces Amazon's endpoint. */
   readonly endpoint: string | undefined;
   readonly isFips: boolean;
   readonly isDualStack: boolean;
@@ -27,11 +27,11 @@ export interface Endpoint {
   readonly url: URL;
   /** For the signature: `s3`, or `s3express` for directory buckets. */
   readonly service: string;
-  /** For the signature: that of the access point. */
+  /** For the signature: the region of the access point. */
   readonly region: string;
 }
 
-/** Where Amazon's own rules find it; throws a StoreError `refused` where they say that there is no such way. */
+/** The endpoint by Amazon's own rules. Throws a StoreError `refused` if the rules allow none. */
 export function endpointOf(reach: Reach): Endpoint {
   const { config } = new S3Client(configOf(reach));
   try {
@@ -56,7 +56,7 @@ export function endpointOf(reach: Reach): Endpoint {
 }
 
 function configOf({ region, endpoint, isFips, isDualStack, isAccelerated, inPath }: Reach) {
-  // The SDK's warning about old Node versions would go to the terminal of the task.
+  // The SDK's warning about old Node versions would go to the task's terminal.
   process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] = 'true';
   return {
     region,
@@ -70,13 +70,13 @@ function configOf({ region, endpoint, isFips, isDualStack, isAccelerated, inPath
   };
 }
 
-/** How the requests of an upload are sent and tried again. */
+/** How the requests of an upload are sent and retried. */
 export interface UploadRules {
   readonly reach: Reach;
   readonly keys: KeySource;
-  /** Of a directory bucket. */
+  /** Set for a directory bucket. */
   readonly session: KeySource | undefined;
-  /** What the server's clock is ahead of ours, ms. */
+  /** How far the server's clock is ahead of ours, ms. */
   readonly aheadMs: number;
   readonly handle: (request: HttpRequest) => Promise<HttpResponse>;
   readonly retryStrategy: RetryStrategyV2;
@@ -93,19 +93,19 @@ export interface UploadBody {
   readonly abortController: AbortController;
 }
 
-/** An upload that has not begun. It aborts nothing in the bucket, whatever fails: that is for the caller. */
+/** An upload that has not started. It never aborts anything in the bucket: the caller does that. */
 export function newUpload(rules: UploadRules, body: UploadBody): Upload {
   const { keys, session } = rules;
   const client = new S3Client({
     ...configOf(rules.reach),
-    // Asked anew for each request: they may have been renewed meanwhile.
+    // Called for each request, because the keys may have been renewed.
     credentials: async () => ({ ...(await keys()), expiration: new Date() }),
-    // The SDK's own one ends the process when a session cannot be renewed.
+    // The SDK's own provider ends the process if a session cannot be renewed.
     ...(session === undefined ? {} : { s3ExpressIdentityProvider: { getS3ExpressIdentity: session } }),
     systemClockOffset: rules.aheadMs,
     requestHandler: { handle: async (request: HttpRequest) => ({ response: await rules.handle(request) }) },
     retryStrategy: rules.retryStrategy,
-    // The hash that is signed covers each body.
+    // The signed hash already covers each body.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     expectContinueHeader: false,

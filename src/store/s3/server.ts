@@ -1,5 +1,5 @@
-// What is known of the server of a bucket: which conditions of a write it honours, and what its ETags are. Found out by
-// what it answers, once for all that share a bucket's sockets.
+// What is known of a bucket's server: which conditions on writes it honours, and what its ETags are. It is learnt from
+// answers, once for all users of a bucket's sockets.
 import { randomUUID } from 'node:crypto';
 import { TASKS_PREFIX } from '../../model/format/keys.ts';
 import { drained, etagOf } from './answer.ts';
@@ -11,21 +11,21 @@ import { deleteObjects } from './objects.ts';
 const WRONG_TAG = '"00000000000000000000000000000000"';
 
 /**
- * True if the server looks at If-Match at all. One that does not would take a late put for a good one: so it is asked,
- * once, with an empty object that it must refuse.
+ * True if the server evaluates If-Match at all. Otherwise it would accept a late put. This is tested once, with an
+ * empty object that the server must refuse.
  */
 export async function readsConditions(bucket: Bucket, signal: AbortSignal | undefined): Promise<boolean> {
   const { server } = bucket;
   if (server.conditions === 'unknown') {
     const isRefused = await refusesWrongTag(bucket, signal);
-    // Another put may have found out more meanwhile.
+    // Another put may have learnt more in the meantime.
     if (server.conditions === 'unknown') server.conditions = isRefused ? 'read' : 'unread';
   }
   return server.conditions !== 'unread';
 }
 
 async function refusesWrongTag(bucket: Bucket, signal: AbortSignal | undefined): Promise<boolean> {
-  // No task has a name with a tilde.
+  // Task names contain no tilde.
   const key = `${TASKS_PREFIX}~if-match-${randomUUID()}`;
   const onFailure = async (failure: Failure): Promise<boolean | undefined> => {
     if (isUnmet(failure)) return true;
@@ -38,13 +38,13 @@ async function refusesWrongTag(bucket: Bucket, signal: AbortSignal | undefined):
     etagOf(answer);
     return false;
   });
-  // If it may not be deleted, an empty object stays.
+  // Without the right to delete, an empty object stays.
   if (!isRefused) await deleteObjects(bucket, [key], { signal }).catch(() => undefined);
   signal?.throwIfAborted();
   return isRefused;
 }
 
-/** The server says that a condition does not hold; S3 says 404 to If-Match where nothing stands. */
+/** The server says that a condition does not hold. S3 answers 404 to If-Match if no object exists. */
 export function isUnmet({ status, code }: Failure): boolean {
   return status === 412 || (status === 404 && code !== 'NoSuchBucket' && code !== 'NoSuchUpload');
 }

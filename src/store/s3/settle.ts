@@ -1,12 +1,12 @@
-// Before a key is written anew: what was sent to it without an answer is ended, so that it cannot undo the new object
-// when it arrives after all.
+// Before a key is written again, this ends earlier requests without an answer, so that they cannot undo the new object
+// when they arrive.
 import { StoreError } from '../contract/store.ts';
 import type { Bucket } from './bucket.ts';
 import { moveObject } from './copy.ts';
 import type { LateWrite } from './late.ts';
 import { abortUpload } from './multipart.ts';
 
-/** Throws what the store throws: as long as it is not settled, the key is not to be written. */
+/** Throws the store's errors. While the requests are not settled, the key must not be written. */
 export async function settle(bucket: Bucket, key: string, signal: AbortSignal | undefined): Promise<void> {
   for (const write of bucket.late.of(key)) {
     // Harmless, as long as the key never has that very ETag again (put.ts).
@@ -17,7 +17,7 @@ export async function settle(bucket: Bucket, key: string, signal: AbortSignal | 
   }
 }
 
-/** A promotion has nothing to copy any more once it is done. */
+/** A promotion that is done has nothing left to copy. */
 async function finish(
   bucket: Bucket,
   to: string,

@@ -1,19 +1,35 @@
-// One request over one of few kept-alive sockets, and the head of its answer: watched for stalls, through the proxy
-// where one is set. Closing it destroys the sockets, so that nothing keeps the process alive. It never tries again.
+// Sends one request over one of a few kept-alive sockets, through the proxy if one is set, and reads the head of its
+// answer. It watches for stalls. Closing it destroys the sockets, so that nothing keeps the process alive. It never
+// retries.
 import http, { type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import { PlainAgent, SecureProxyAgent, TunnelAgent } from './agents.ts';
+import { timedOut } from '../../model/errors.ts';
+import { type LongTimer, startTimer } from '../../native/clock.ts';
+import { SLOWEST_BYTES_PER_S } from '../contract/store.ts';
+import { CONNECT_TIMEOUT_MS, PlainAgent, SecureProxyAgent, TunnelAgent } from './agents.ts';
 import { certificates } from './certificates.ts';
 import { addressOf, authorityOf, type Environment, isSecure, proxyFor, proxyHeaders } from './proxy.ts';
 
 /** One for each push (sidecar/queue/files), and some for records and deletions. */
 const MOST_SOCKETS = 40;
-/** A request that moves no byte for so long, or hardly any of its answer, is dead: it is ended and tried again. */
+/**
+ * A request that transfers no byte for this time, or hardly any byte of its answer, is dead: it is ended, and the
+ * caller retries it.
+ */
 const STALL_MS = 30_000;
+/**
+ * An answer without an object must be complete within this multiple of the stall limit: ten minutes. S3 copies 5 GiB,
+ * or joins parts, in a few minutes.
+ */
+const STALLS_A_TEXT = 20;
+/**
+ * RFC 9110, section 15.2: a client must accept 1xx answers before the final one. We request none, and S3 sends none.
+ */
+const MOST_INFORMATION = 10;
 
 /**
- * After that, an idle socket is closed: what stands between forgets connections without a word, and the next request
- * would only find out by a stall. Servers that say how long they wait themselves (`Keep-Alive: timeout=5`) are believed.
+ * An idle socket is closed after this time. Middleboxes silently forget connections, and the next request would notice
+ * that only by a stall. If a server announces its own time (`Keep-Alive: timeout=5`), that is used.
  */
 const IDLE_MS = 15_000;
 
@@ -33,7 +49,7 @@ export interface Server {
 export interface Outgoing {
   readonly server: Server;
   readonly method: string;
-  /** Escaped already, with the query. */
+  /** Already escaped, with the query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | string | undefined;
@@ -43,21 +59,23 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: IncomingMessage;
+  /** The time limit for the complete body of an answer that is no object. */
+  readonly textMs: number;
   /**
-   * Calls `then` when all of the request's body has been handed to the kernel. A server may answer early, and what is
-   * not written yet is still to be read from the body.
+   * Calls `then` when the whole request body has been handed to the kernel. A server may answer early, while the rest
+   * of the body must still be read.
    */
   onceLeft(then: () => void): void;
-  /** Ends the connection if not all of the request's body has left: from now on nobody reads the body. */
+  /** Closes the connection if part of the request body was not sent: from now on nobody reads the body. */
   stopSending(): void;
 }
 
-/** Why no answer came; `code` is the system's. */
+/** Why no answer arrived; `code` is the system's. */
 export class Unanswered extends Error {
   readonly code: string | undefined;
   /** `host:port` of the proxy that failed. */
   readonly proxy: string | undefined;
-  /** The socket had been idle before, and the server may have closed it meanwhile: then nobody has read the request. */
+  /** The socket had been idle, and the server may have closed it in the meantime. Then the request was not read. */
   readonly wasIdle: boolean;
 
   constructor(cause: NodeJS.ErrnoException & { readonly proxy?: string }, wasIdle: boolean) {
@@ -75,7 +93,7 @@ export type Transport = ReturnType<typeof openTransport>;
 
 /** The sockets of one store; `close()` closes them. */
 export function openTransport({ stallMs = STALL_MS, idleMs = IDLE_MS }: TransportTuning = {}) {
-  // An agent's own limit is that of its idle sockets; each request brings another.
+  // An agent's own timeout is for its idle sockets; each request sets another one.
   const sockets = {
     keepAlive: true,
     maxSockets: MOST_SOCKETS,
@@ -83,7 +101,7 @@ export function openTransport({ stallMs = STALL_MS, idleMs = IDLE_MS }: Transpor
     timeout: idleMs,
   };
   const plain = new PlainAgent(sockets, stallMs);
-  // Each look into process.env asks the C library anew, and a request takes two.
+  // Each access to process.env calls the C library, and a request needs two.
   const env = { ...process.env };
   const ca = certificates();
   const secure = new TunnelAgent({ ...sockets, ca }, stallMs, env);
@@ -92,7 +110,7 @@ export function openTransport({ stallMs = STALL_MS, idleMs = IDLE_MS }: Transpor
   const underWay = new Set<GiveUp>();
   let isClosed = false;
   return {
-    /** Resolves with the head of the answer; its body must be read or destroyed. */
+    /** Resolves with the head of the answer. Its body must be read or destroyed. */
     send: async (outgoing: Outgoing, signal: AbortSignal | undefined): Promise<Answer> => {
       signal?.throwIfAborted();
       if (isClosed) throw new Error(CLOSED);
@@ -108,11 +126,11 @@ export function openTransport({ stallMs = STALL_MS, idleMs = IDLE_MS }: Transpor
         headers,
         timeout: stallMs,
       });
-      const answer = answerTo(sender, signal, underWay);
+      const answer = answerTo(sender, { signal, underWay, stallMs, bodyBytes: body?.length ?? 0 });
       sender.end(body);
       return answer;
     },
-    /** What has been idle as long as a socket that turned out to be dead is dead, too. */
+    /** Sockets that were idle as long as a socket that turned out to be dead are dead, too. */
     closeIdle: () => {
       for (const agent of agents)
         for (const idle of Object.values(agent.freeSockets))
@@ -128,33 +146,38 @@ export function openTransport({ stallMs = STALL_MS, idleMs = IDLE_MS }: Transpor
 
 type GiveUp = (why: Error) => void;
 
-function answerTo(
-  sender: http.ClientRequest,
-  signal: AbortSignal | undefined,
-  underWay: Set<GiveUp>,
-): Promise<Answer> {
+interface Sending {
+  readonly signal: AbortSignal | undefined;
+  readonly underWay: Set<GiveUp>;
+  readonly stallMs: number;
+  readonly bodyBytes: number;
+}
+
+function answerTo(sender: http.ClientRequest, sending: Sending): Promise<Answer> {
+  const { signal, underWay, stallMs } = sending;
   return new Promise((resolve, reject) => {
     const giveUp = (why: Error): void => {
       sender.destroy(why);
-      // A request that waits for a socket says nothing before it has got one.
+      // A request that waits for a socket has no timeout before it gets one.
       reject(new Unanswered(why, false));
     };
     const abort = (): void => giveUp(new Error('aborted'));
+    limitHead(sender, sending, giveUp);
     underWay.add(giveUp);
     signal?.addEventListener('abort', abort, { once: true });
     let isAnswered = false;
     sender.once('close', () => {
       underWay.delete(giveUp);
       signal?.removeEventListener('abort', abort);
-      // Node tells no error of an answer that ends HTTP on the socket (101 Switching Protocols).
+      // Node reports no error for an answer that ends HTTP on the socket (101 Switching Protocols).
       const gone = 'closed without an answer';
       if (!isAnswered) reject(new Unanswered(Object.assign(new Error(gone), { code: 'ECONNRESET' }), false));
     });
-    sender.once('timeout', () => giveUp(Object.assign(new Error('no byte in time'), { code: 'ETIMEDOUT' })));
+    sender.once('timeout', () => giveUp(timedOut('no byte in time')));
     sender.on('error', (error) => reject(new Unanswered(error, sender.reusedSocket)));
     sender.once('response', (body) => {
       isAnswered = true;
-      // Whoever reads the body is told; nobody may be reading it.
+      // The body's reader gets the error; there may be no reader.
       body.on('error', () => undefined);
       const onceLeft = (then: () => void): void => {
         if (sender.writableFinished) then();
@@ -163,12 +186,41 @@ function answerTo(
       const stopSending = (): void => {
         if (!sender.writableFinished) sender.destroy();
       };
-      resolve({ status: body.statusCode ?? 0, headers: body.headers, body, onceLeft, stopSending });
+      const { statusCode: status = 0, headers } = body;
+      resolve({ status, headers, body, textMs: stallMs * STALLS_A_TEXT, onceLeft, stopSending });
     });
   });
 }
 
-/** Plain http goes to a proxy in absolute form (RFC 9112, section 3.2.2). */
+/**
+ * The head of an answer must be complete in time, because 1xx answers restart the socket's timeout with each byte. The
+ * time starts when the request gets its socket, and allows for the slowest possible sending of the body. It restarts
+ * when the body was sent.
+ */
+function limitHead(sender: http.ClientRequest, { stallMs, bodyBytes }: Sending, giveUp: GiveUp): void {
+  let timer: LongTimer | undefined;
+  const within = (ms: number): void => {
+    timer?.cancel();
+    timer = sender.destroyed ? undefined : startTimer(ms, () => giveUp(timedOut('no answer in time')));
+  };
+  const stop = (): void => {
+    isOver = true;
+    timer?.cancel();
+  };
+  let isOver = false;
+  let told = 0;
+  sender.once('socket', () =>
+    within(CONNECT_TIMEOUT_MS + stallMs + (bodyBytes / SLOWEST_BYTES_PER_S) * 1000),
+  );
+  sender.once('finish', () => (isOver ? undefined : within(stallMs)));
+  sender.once('response', stop).once('close', stop);
+  sender.on('information', () => {
+    told += 1;
+    if (told > MOST_INFORMATION) giveUp(timedOut('answers that only inform, and no end of them'));
+  });
+}
+
+/** Plain http is sent to a proxy in absolute form (RFC 9112, section 3.2.2). */
 function throughProxy(outgoing: Outgoing, env: Environment): Outgoing {
   const { host, port } = outgoing.server;
   const proxy = proxyFor({ protocol: 'http:', host, port }, env);

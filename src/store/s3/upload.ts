@@ -1,13 +1,13 @@
-// A large body to where only the SDK finds the way: lib-storage's Upload makes the parts; each request of it goes over our
-// sockets and is tried again by our rules. What a lost answer has done, conditions, and what is left behind are as for any
-// other upload (multipart.ts): on every way out but success it is aborted.
+// Uploads a large body to a bucket that only the SDK can reach. lib-storage's Upload creates the parts. Each of its
+// requests uses our sockets and our retry rules. Lost answers, conditions and leftovers are handled as for any other
+// upload (multipart.ts): every exit other than success aborts it.
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HttpRequest, HttpResponse } from '@smithy/core/protocols';
 import type { RetryStrategyV2, RetryToken } from '@smithy/types';
 import { paceOf, pauseMs } from '../contract/driver.ts';
 import type { PutOptions, PutOutcome } from '../contract/store.ts';
-import { etagOf, NotFromS3, promised, tagOf, textOf } from './answer.ts';
+import { drained, etagOf, NotFromS3, promised, tagOf, textOf } from './answer.ts';
 import { type Operation, type Signer, storeError } from './bucket.ts';
 import { failureOf, mayBeExpired } from './failure.ts';
 import { outgoingOf, responseOf } from './handler.ts';
@@ -15,15 +15,15 @@ import { giveUp, refuseAwaited, type StoredPart } from './multipart.ts';
 import { outcomeAfter, unmet, type Write } from './outcome.ts';
 import type { Reach } from './sdk.ts';
 
-/** Each part in flight is in memory, and what the SDK joins for the next one. */
+/** Each part in flight is in memory, and so is what the SDK collects for the next one. */
 const PARTS_AT_ONCE = 2;
 
 interface UploadJob extends Write {
   readonly options: PutOptions;
   readonly reach: Reach;
-  /** Whole parts, but for the last. */
+  /** Whole parts, except the last one. */
   readonly chunks: AsyncIterable<Uint8Array>;
-  /** Of the first chunk. */
+  /** The size of the first chunk. */
   readonly partBytes: number;
 }
 
@@ -32,7 +32,7 @@ export async function uploadBySdk(job: UploadJob): Promise<PutOutcome> {
   const taken = await unmet(job);
   if (taken !== undefined) return taken;
   const { newUpload } = await import('./sdk.ts');
-  const state: State = { stop: new AbortController(), operation: 'CreateMultipartUpload', parts: [] };
+  const state: UploadState = { stop: new AbortController(), operation: 'CreateMultipartUpload', parts: [] };
   const { stop } = state;
   const abort = (): void => stop.abort(options.signal?.reason);
   options.signal?.addEventListener('abort', abort, { once: true });
@@ -50,7 +50,7 @@ export async function uploadBySdk(job: UploadJob): Promise<PutOutcome> {
       key: bucket.prefix + key,
       meta: { ...options.meta },
       condition: conditionOf(job),
-      // Its end is heard of by who reads it.
+      // The reader of the chunks handles the error.
       chunks: Readable.from(taker.chunks(stop.signal)).on('error', () => undefined),
       partBytes,
       partsAtOnce: PARTS_AT_ONCE,
@@ -67,20 +67,20 @@ export async function uploadBySdk(job: UploadJob): Promise<PutOutcome> {
     throw stop.signal.aborted ? stop.signal.reason : error;
   } finally {
     options.signal?.removeEventListener('abort', abort);
-    // What is still under way must not read the parts any more.
+    // Requests in flight must not read the parts any more.
     stop.abort();
     if (state.ended?.kind !== 'stored' && upload.uploadId !== undefined)
       await giveUp(bucket, key, upload.uploadId);
   }
 }
 
-interface State {
-  /** Ends all that is under way; its reason is why. */
+interface UploadState {
+  /** Ends everything in flight, with the reason. */
   readonly stop: AbortController;
-  /** That of the last request: those that are under way together are alike. */
+  /** The operation of the last request. Concurrent requests have the same one. */
   operation: Operation;
   readonly parts: StoredPart[];
-  /** What the upload came to, where something else than its own end tells. */
+  /** The outcome of the upload, if something other than its own end decides it. */
   ended?: PutOutcome;
 }
 
@@ -90,7 +90,7 @@ function conditionOf({ bucket, options: { precondition } }: UploadJob): Readonly
   return { IfMatch: `"${precondition.tag}"` };
 }
 
-/** Gives out the chunks, and gives back those whose parts have left. */
+/** Passes on the chunks, and releases those whose parts were sent. */
 function newTaker({ chunks, partBytes, options }: UploadJob) {
   const given: { readonly chunk: Uint8Array; readonly endBytes: number }[] = [];
   const left = new Set<number>();
@@ -119,10 +119,10 @@ function newTaker({ chunks, partBytes, options }: UploadJob) {
   };
 }
 
-/** Sends one request of the SDK, and looks whether its answer holds what S3 promises. */
+/** Sends one request of the SDK, and checks that its answer has the content that S3 promises. */
 async function handle(
   job: UploadJob,
-  state: State,
+  state: UploadState,
   request: HttpRequest,
   onSent: (part: number, bytes: number) => void,
 ): Promise<HttpResponse> {
@@ -136,12 +136,13 @@ async function handle(
   if (answer.status === 403) bucket.setClock(answer);
   if (isGood && state.operation === 'UploadPart') {
     parts[number - 1] = { number, etag: etagOf(answer) };
-    // The server may have answered early: until then the chunk must stay as it is.
+    // The server may have answered early. The chunk must not change before it is sent.
     await new Promise<void>((resolve) => answer.onceLeft(resolve));
     onSent(number, (request.body as Uint8Array).byteLength);
-    return responseOf(answer, answer.body);
+    await drained(answer);
+    return responseOf(answer, Readable.from([]));
   }
-  const text = await textOf(answer.body);
+  const text = await textOf(answer);
   answer.stopSending();
   const holds = state.operation === 'CreateMultipartUpload' ? 'UploadId' : 'ETag';
   if (isGood && !text.includes(`<${holds}>`) && !text.includes('<Error>')) throw new NotFromS3(holds);
@@ -152,8 +153,8 @@ function operationOf({ query }: HttpRequest): Operation {
   return 'uploads' in query ? 'CreateMultipartUpload' : 'CompleteMultipartUpload';
 }
 
-/** The last look; what it finds ends the upload. */
-async function beforeEnd(job: UploadJob, state: State): Promise<void> {
+/** The last look. Its outcome ends the upload. */
+async function beforeEnd(job: UploadJob, state: UploadState): Promise<void> {
   try {
     refuseAwaited(job.bucket, job.key, state.parts);
     if (job.bucket.server.otherConditions !== 'honoured' && job.options.precondition?.kind === 'is')
@@ -167,12 +168,12 @@ async function beforeEnd(job: UploadJob, state: State): Promise<void> {
   throw new Error(state.ended.kind);
 }
 
-/** The rules of all other requests (bucket.ts), as the SDK asks for them. */
-function retryRules(job: UploadJob, state: State): RetryStrategyV2 {
+/** The retry rules of all other requests (bucket.ts), in the SDK's form. */
+function retryRules(job: UploadJob, state: UploadState): RetryStrategyV2 {
   const { bucket, key } = job;
   const settle = outcomeAfter(job);
-  const begun = new WeakMap<RetryToken, Begun>();
-  const tokenOf = (tries: number, since: Begun): RetryToken => {
+  const begun = new WeakMap<RetryToken, RequestHistory>();
+  const tokenOf = (tries: number, since: RequestHistory): RetryToken => {
     const token = { getRetryCount: () => tries, getRetryDelay: () => 0 };
     begun.set(token, since);
     return token;
@@ -186,12 +187,12 @@ function retryRules(job: UploadJob, state: State): RetryStrategyV2 {
       const { operation, stop } = state;
       if (since === undefined || stop.signal.aborted) throw error;
       const tries = token.getRetryCount() + 1;
-      const failure = failureOf(error, bucket.place.origin);
+      const failure = failureOf(error, bucket.location.origin);
       const told = storeError(bucket, { operation, key }, { failure, tries, cause: error });
       try {
         if (failure.wasIdle) bucket.transport.closeIdle();
         if (mayBeExpired(failure)) bucket.renew(since.signer);
-        // Each is a reason for one more try at once.
+        // Each of these causes allows one more try at once.
         const mended = mayBeExpired(failure) ? 'keys' : failure.wasIdle ? 'socket' : failure.code;
         if (AT_ONCE.has(mended) && !since.mended.has(mended)) {
           since.mended.add(mended);
@@ -212,7 +213,7 @@ function retryRules(job: UploadJob, state: State): RetryStrategyV2 {
         });
         return tokenOf(tries, since);
       } catch (reason) {
-        // The other part that is under way would take minutes on a slow link.
+        // The other part in flight could take minutes on a slow link.
         stop.abort(reason);
         throw reason;
       }
@@ -221,7 +222,7 @@ function retryRules(job: UploadJob, state: State): RetryStrategyV2 {
 }
 
 /** What is known of a request since its first try. */
-interface Begun {
+interface RequestHistory {
   readonly startMs: number;
   readonly signer: Signer;
   readonly mended: Set<string>;

@@ -1,21 +1,21 @@
-// `s3://bucket/prefix`: how it is written, and what a bucket may be called. Pure; loads nothing of the AWS SDK.
+// `s3://bucket/prefix`: the form of the URL, and the rules for bucket names. Pure; loads nothing of the AWS SDK.
 import type { Mistake } from '../../model/errors.ts';
 import { showPath } from '../../model/path.ts';
 import type { GivenUrl, StoreKind } from '../contract/store.ts';
 
-/** S3 allows keys of 1,024 bytes, and ours take up to 900 of them (model/format/keys.ts) behind a slash. */
+/** S3 allows keys of 1,024 bytes. Ours take up to 900 of them (model/format/keys.ts) after a slash. */
 const PREFIX_LIMIT_BYTES = 123;
 const FORM = 's3://bucket/prefix';
-/** How the names of directory buckets (S3 Express) end, and the aliases of access points to them. */
+/** The suffixes of directory buckets (S3 Express), and of access point aliases for them. */
 const DIRECTORY = /--xa?-s3$/;
-/** An access point, as the AWS CLI takes it in a URL. */
+/** An access point, in the form that the AWS CLI accepts in a URL. */
 const ACCESS_POINT = /^arn:aws[a-z-]*:s3:[a-z0-9-]+:\d{12}:accesspoint\/[a-z0-9][a-z0-9-]{1,48}[a-z0-9]$/;
-/** An ARN has a slash inside. */
+/** An ARN contains a slash. */
 const PARTS = /^s3:\/\/(arn:[^/]*(?:\/[^/]*)?|[^/]*)(?:\/(.*))?$/is;
 
-/** For servers that have no host name for each bucket. */
+/** For servers without a host name for each bucket. */
 export const PATH_STYLE = 'path-style';
-/** The options that this kind alone has, and their help. */
+/** The options that only this kind has, and their help. */
 export const S3_FLAGS = { [PATH_STYLE]: 'put the bucket into the path of the URL, not into the host name' };
 
 export const s3Kind: StoreKind = {
@@ -83,18 +83,18 @@ function arnMistake(arn: string, shown: string): Mistake | undefined {
   };
 }
 
-/** The bucket of a URL in our form, or the ARN of an access point, and the prefix. */
+/** The bucket, or the ARN of an access point, and the prefix of a normalised URL. */
 export function splitUrl(url: string): { readonly bucket: string; readonly prefix: string } {
   const [, bucket = '', prefix = ''] = PARTS.exec(url) ?? [];
   return { bucket, prefix: prefix.replaceAll(/^\/+|\/+$/g, '') };
 }
 
-/** False for what only the SDK finds. */
+/** False for buckets that only the SDK can reach. */
 export function isOrdinary(bucket: string): boolean {
   return !isDirectory(bucket) && !bucket.startsWith('arn:');
 }
 
-/** A bucket of S3 Express: it lists in no order, and wants a session. */
+/** A bucket of S3 Express: its listings have no order, and it needs a session. */
 export function isDirectory(bucket: string): boolean {
   return DIRECTORY.test(bucket);
 }

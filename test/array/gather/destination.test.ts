@@ -3,10 +3,10 @@ import fs from 'node:fs';
 import os from 'node:os';
 import { expect, it, vi } from 'vitest';
 import { Destination } from '../../../src/array/gather/destination.ts';
-import { tellsOfFailedWrites } from '../../../src/native/whole-sync.ts';
+import { reportsFailedWrites } from '../../../src/native/syncfs.ts';
 import { testDir } from '../../support/work-dir.ts';
 
-it.runIf(tellsOfFailedWrites(os.release()))(
+it.runIf(reportsFailedWrites(os.release()))(
   'believes nothing any more once a sync has failed, as the kernel tells it once',
   async () => {
     // In a tmpfs: of other file systems each file may be synced alone.
@@ -27,7 +27,7 @@ it.runIf(tellsOfFailedWrites(os.release()))(
       // The same number again: syncfs(2) succeeds.
       expect(fs.openSync(dir, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY)).toBe(held);
       await expect(destination.sync()).rejects.toThrow('a file could not be written to the disk');
-      destination.close(false);
+      await destination.close(false);
       expect(fs.readdirSync(dir)).toEqual([]);
     } finally {
       fs.rmSync(dir, { recursive: true });
@@ -71,7 +71,7 @@ it('places nothing below a directory that becomes a link out between the look an
     expect(why).toBe('a directory above it is a link');
     expect(outside.names('.')).toEqual([]);
   } finally {
-    destination.close(true);
+    await destination.close(true);
     dir.remove();
     outside.remove();
   }

@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { indexDetails } from '../../../src/array/details.ts';
 import { unionOf } from '../../../src/model/checkpoint/history.ts';
-import { keysOf } from '../../../src/model/checkpoint/retention.ts';
+import { generationKeys } from '../../../src/model/checkpoint/retention.ts';
 import { leaveBehind, leaveOther, objectsOf, Pushing, recordsOf } from '../left-behind.ts';
 import { killedAtChange, run, start } from '../ran.ts';
 import { openStoreOfRecords, STORE_KINDS, type StoreOfRecords } from '../store-of-records.ts';
@@ -36,7 +36,7 @@ const { signal } = new AbortController();
 /** Keys that the next start of an index would look for. */
 async function neededBy(index: string): Promise<readonly string[]> {
   const { attempts } = await indexDetails({ store: stored.store, taskName: 't' }, index, signal);
-  return unionOf(attempts, undefined).generations.flatMap(keysOf);
+  return unionOf(attempts, undefined).generations.flatMap(generationKeys);
 }
 
 const checkpointsOf = (keys: readonly string[], index: string): readonly string[] =>

@@ -220,11 +220,19 @@ describe('a page', () => {
   });
 
   it('is a file of the program of its own: the other commands do not grow by its library', () => {
-    const programs = fs
-      .readdirSync('dist')
-      .filter((name) => name.endsWith('.code'))
-      .filter((name) => fs.readFileSync(`dist/${name}`).includes('uPlot'));
-    expect(programs).toEqual(['report.code']);
+    const texts = new Map(
+      fs
+        .readdirSync('dist')
+        .filter((name) => /\.[cm]js$/.test(name))
+        .map((name) => [name, fs.readFileSync(`dist/${name}`, 'utf8')]),
+    );
+    const [page = '', ...others] = [...texts].flatMap(([name, text]) =>
+      text.includes('uPlot') ? [name] : [],
+    );
+    expect(others).toEqual([]);
+    const users = [...texts.values()].filter((text) => text.includes(`./${page}`));
+    expect(users).toHaveLength(1);
+    expect(users[0]?.replace(`await import("./${page}")`, '')).not.toContain(`./${page}`);
   });
 
   it('holds a bounded number of attempts of an index, and counts those before', async () => {

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { indexDetails } from '../../../src/array/details.ts';
 import { unionOf } from '../../../src/model/checkpoint/history.ts';
-import { keysOf } from '../../../src/model/checkpoint/retention.ts';
+import { generationKeys } from '../../../src/model/checkpoint/retention.ts';
 import { BIN } from '../../e2e/support.ts';
 import { leaveBehind, leaveOther, objectsOf, Pushing, recordsOf } from '../left-behind.ts';
 import { killedAtChange, run, start } from '../ran.ts';
@@ -23,7 +23,7 @@ async function believed(index: string): Promise<readonly string[]> {
   const { attempts } = await indexDetails({ store: stored.store, taskName: 't' }, index, signal);
   const { results, generations, partials } = unionOf(attempts, undefined);
   const files = [...results.values(), ...partials].map(({ key }) => key);
-  return [...files, ...generations.flatMap(keysOf)];
+  return [...files, ...generations.flatMap(generationKeys)];
 }
 
 /** Of an index with its records: all but what somebody uploaded. */

@@ -1,5 +1,6 @@
+// `capture status --watch`: `watchArray` of status.ts.
 import { expect, it } from 'vitest';
-import { watchArray } from '../../../src/array/status/watch.ts';
+import { watchArray } from '../../../src/array/status/status.ts';
 import type { View } from '../../../src/array/status/view.ts';
 import { StoreError, type StoreErrorKind } from '../../../src/store/contract/store.ts';
 

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { RateOf } from '../../../src/many/queue/rate.ts';
 import type { QueueView } from '../../../src/many/queue/look.ts';
 import { linesOf } from '../../../src/many/queue/status.ts';
-import type { Seen } from '../../../src/model/many/choose.ts';
+import type { SeenSubmission } from '../../../src/model/many/choose.ts';
 import { seen } from '../submissions.ts';
 
 const view = ({ all = [], ...changes }: Partial<QueueView> = {}): QueueView => ({
@@ -105,7 +105,8 @@ it('does not take for done what was cancelled, nor say when all will be done whi
   const rate = new RateOf(1000, 10);
   rate.add(61_000, 5);
   const rates = new Map([['melt', rate]]);
-  const lineOf = (one: Seen): string | undefined => linesOf(view({ all: [one] }), { ...how, rates })[1];
+  const lineOf = (one: SeenSubmission): string | undefined =>
+    linesOf(view({ all: [one] }), { ...how, rates })[1];
   expect(lineOf(seen({ cancelledMs: 1 }))).toMatch(/^melt +cancelled +0 +0 +0$/);
   expect(lineOf(seen({ cancelledMs: 1 }, { running: 1 }))).toMatch(/^melt +cancelled +0 +1 +0$/);
   expect(lineOf(seen({}, { waiting: 5 }))).toMatch(/^melt +waiting +5 +0 +0 +5 +5\.0$/);

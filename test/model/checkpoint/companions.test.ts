@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  type Captured,
-  goOn,
+  type CapturedCompanion,
+  companionsContinue,
   MOST_SEGMENTS,
-  type Piece,
+  type FilePiece,
   planSegments,
   sameCompanions,
 } from '../../../src/model/checkpoint/companions.ts';
@@ -12,7 +12,7 @@ import type { Fingerprint } from '../../../src/model/file/file-state.ts';
 import type { Companion, Segment } from '../../../src/model/format/records.ts';
 
 const MD5 = '0'.repeat(32);
-const TAIL: Piece = { first: 0, size: 1, md5: MD5 };
+const TAIL: FilePiece = { first: 0, size: 1, md5: MD5 };
 
 const state = (size: number, more: Partial<Fingerprint> = {}): Fingerprint => ({
   dev: '1',
@@ -37,7 +37,7 @@ function companionOf(sizes: readonly number[], path = 'md.log'): Companion {
   return { path, size, mode: 0o644, segments: segmentsOf(sizes) };
 }
 
-function captured(sizes: readonly number[], more: Partial<Fingerprint> = {}): Captured {
+function captured(sizes: readonly number[], more: Partial<Fingerprint> = {}): CapturedCompanion {
   const companion = companionOf(sizes);
   return { companion, source: { fingerprint: state(companion.size, more), tail: TAIL } };
 }
@@ -71,7 +71,7 @@ describe('what is read of a companion', () => {
   });
 
   it('is looked at piece by piece in an attempt that resumed from it', () => {
-    const before: Captured = { companion: companionOf([3, 2]), source: undefined };
+    const before: CapturedCompanion = { companion: companionOf([3, 2]), source: undefined };
     expect(planSegments(before, state(5))).toEqual({
       known: before.companion.segments,
       tail: undefined,
@@ -90,7 +90,7 @@ describe('the list of segments', () => {
 
   /** Grows a file step by step; answers with the last list, its longest length, and the bytes sent. */
   function grow(steps: readonly number[], most: number) {
-    let before: Captured | undefined;
+    let before: CapturedCompanion | undefined;
     let size = 0;
     let sentBytes = 0;
     let longest = 0;
@@ -152,9 +152,9 @@ describe('what companions go on from', () => {
   const before = [companionOf([3, 2], 'a'), companionOf([1], 'b')];
 
   it('is the same pieces with more behind them', () => {
-    expect(goOn(before, [companionOf([3, 2, 9], 'a'), companionOf([1], 'b'), companionOf([4], 'c')])).toBe(
-      true,
-    );
+    expect(
+      companionsContinue(before, [companionOf([3, 2, 9], 'a'), companionOf([1], 'b'), companionOf([4], 'c')]),
+    ).toBe(true);
   });
 
   it.each([
@@ -166,7 +166,7 @@ describe('what companions go on from', () => {
       [{ ...companionOf([3, 2], 'a'), segments: segmentsOf([3, 2]).toReversed() }, companionOf([1], 'b')],
     ],
   ])('is not a companion that was %s', (_, now) => {
-    expect(goOn(before, now)).toBe(false);
+    expect(companionsContinue(before, now)).toBe(false);
   });
 
   it('is the same only when no piece was added', () => {

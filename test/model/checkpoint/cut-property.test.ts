@@ -285,7 +285,7 @@ function watched(
   const rotationOf = compileRotation(pattern);
   let state: CutState = newCut(
     { settleMs: SETTLE_MS, byLast: false, rotationOf },
-    { members: exact, complete: exact.length > 0, inUnits, inMidst: fromMs > 0 },
+    { members: exact, complete: exact.length > 0, inUnits, startsMidRound: fromMs > 0 },
   );
   const files = new Map<string, Stand & { readonly closeMs: number; readonly doubtful: boolean }>();
   const cuts: Cut[] = [];
@@ -514,7 +514,7 @@ describe('whatever a task writes', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 20_000 }), (lostMs) => {
         const rules = { settleMs: SETTLE_MS, byLast: false, rotationOf: compileRotation('*') };
-        const open = newCut(rules, { members: [], complete: false, inUnits: false, inMidst: false });
+        const open = newCut(rules, { members: [], complete: false, inUnits: false, startsMidRound: false });
         const before = memberClosed(open, { path: 'a', how: 'close', atMs: 0, isLast: false });
         const state = cutGivenUp(cutTaken(before, 'round', SETTLE_MS), before);
         const what = plan(state, { nowMs: lostMs, sendMs: 0, tried: true });

@@ -10,7 +10,7 @@ import {
   programSaid,
   worthAtEnd,
   type CutState,
-  type Known,
+  type CutStart,
   type MemberClose,
   type Plan,
 } from '../../../src/model/checkpoint/cut.ts';
@@ -18,7 +18,7 @@ import { compileRotation } from '../../../src/model/checkpoint/rotation.ts';
 
 const settleMs = 2000;
 
-interface Setting extends Partial<Known> {
+interface Setting extends Partial<CutStart> {
   readonly pattern?: string;
   readonly byLast?: boolean;
 }
@@ -26,7 +26,7 @@ interface Setting extends Partial<Known> {
 function opened({ pattern = '*.chk', byLast = false, ...known }: Setting = {}): CutState {
   return newCut(
     { settleMs, byLast, rotationOf: compileRotation(pattern) },
-    { members: [], complete: false, inUnits: false, inMidst: false, ...known },
+    { members: [], complete: false, inUnits: false, startsMidRound: false, ...known },
   );
 }
 

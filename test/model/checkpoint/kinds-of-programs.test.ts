@@ -8,7 +8,7 @@ import {
   newCut,
   plan,
   roundLost,
-  type Known,
+  type CutStart,
 } from '../../../src/model/checkpoint/cut.ts';
 import { compileRotation } from '../../../src/model/checkpoint/rotation.ts';
 
@@ -103,9 +103,9 @@ function provenSets(kind: Kind, isNumbered: boolean, one: Program): readonly Pro
   const fromMs = kind === 'a watch that begins late' ? endMs * one.at : 0;
   let diesMs = kind === 'a sidecar that dies' ? endMs * one.at : Infinity;
   const rules = { settleMs: 2000, byLast: false, rotationOf: compileRotation(isNumbered ? 'ck.*' : 'x') };
-  const known = (inMidst: boolean): Known => {
+  const known = (startsMidRound: boolean): CutStart => {
     const members = isNumbered ? [] : names;
-    return { members, complete: !isNumbered, inUnits: false, inMidst };
+    return { members, complete: !isNumbered, inUnits: false, startsMidRound };
   };
   let state = newCut(rules, known(false));
   const newest = new Map<string, OneClose>();

@@ -1,11 +1,11 @@
 // What a resume loses of results, out of records alone.
 import { describe, expect, it } from 'vitest';
 import {
-  behindOf,
-  holds,
+  resultsBehind,
+  isStateStored,
   lackingAfter,
-  leftOf,
-  namesOf,
+  lackingAsLeft,
+  lackingNames,
   stillLacking,
   withPartials,
 } from '../../../src/model/checkpoint/lacking.ts';
@@ -26,8 +26,8 @@ const state = (path: string, open: boolean, n = 1): Behind => ({ path, open, siz
 it('a set is not ahead of what it brings back as a companion', () => {
   const companions = [{ path: 'log', size: 1, mode: 0o644, segments: [] }];
   const behind = ['log', 'traj'].map((path) => state(path, true));
-  expect(behindOf(generation({ behind, companions })).map(({ path }) => path)).toEqual(['traj']);
-  expect(behindOf(generation({}))).toEqual([]);
+  expect(resultsBehind(generation({ behind, companions })).map(({ path }) => path)).toEqual(['traj']);
+  expect(resultsBehind(generation({}))).toEqual([]);
 });
 
 it('what was lost once stays lost in every set after it', () => {
@@ -59,7 +59,7 @@ it('a closed file that a later attempt stored lacks nothing, one that was open d
   ]);
   const still = stillLacking(lacking, (path) => storedBy.get(path));
   expect(still.map(({ path }) => path)).toEqual(['traj', 'old', 'never']);
-  expect(still.map((one) => leftOf(one).why.split(': ')[1])).toEqual([
+  expect(still.map((one) => lackingAsLeft(one).why.split(': ')[1])).toEqual([
     'it was still open when that one ended',
     'it was not stored yet when that one ended',
     'it was not stored yet when that one ended',
@@ -68,7 +68,7 @@ it('a closed file that a later attempt stored lacks nothing, one that was open d
 
 it('names those that are many by their first ten', () => {
   const many = Array.from({ length: 12 }, (_, n) => ({ path: `f${n}`, open: n === 0, attempt: 1 }));
-  expect(namesOf(many)).toBe('f0 (open), f1, f2, f3, f4, f5, f6, f7, f8, f9, 2 more');
+  expect(lackingNames(many)).toBe('f0 (open), f1, f2, f3, f4, f5, f6, f7, f8, f9, 2 more');
 });
 
 describe('a stored object holds a state that a set of attempt 2 was ahead of', () => {
@@ -79,12 +79,12 @@ describe('a stored object holds a state that a set of attempt 2 was ahead of', (
     ['one of a later attempt, whatever its clock said', 3, '1', true],
     ['not one of an earlier attempt, whatever its clock said', 1, '99', false],
   ])('when it is %s', (_, attempt, mtimeNs, expected) => {
-    expect(holds({ attempt, mtimeNs }, state('r', false, 10), 2)).toBe(expected);
+    expect(isStateStored({ attempt, mtimeNs }, state('r', false, 10), 2)).toBe(expected);
   });
 
   it('to the nanosecond, which no number holds', () => {
     const behind = { ...state('r', false), mtimeNs: '1700000000000000001' };
-    expect(holds({ attempt: 2, mtimeNs: '1700000000000000000' }, behind, 2)).toBe(false);
+    expect(isStateStored({ attempt: 2, mtimeNs: '1700000000000000000' }, behind, 2)).toBe(false);
   });
 });
 
@@ -117,8 +117,8 @@ describe('what an attempt left beside a result’s name', () => {
     const lost = [state('traj', true), state('frame', false)];
     const partials = [staged('traj', 2), staged('traj', 3), staged('frame', 1)];
     const found = withPartials([lacks('traj', true), lacks('frame')], lost, { partials, isProof: true });
-    expect(namesOf(found)).toBe('traj (open): traj.0.partial-2, frame');
-    expect(found.map((one) => leftOf(one).why)).toEqual([
+    expect(lackingNames(found)).toBe('traj (open): traj.0.partial-2, frame');
+    expect(found.map((one) => lackingAsLeft(one).why)).toEqual([
       'what attempt 2 had written to it is only in traj.0.partial-2: it was still open when that one ended',
       'what attempt 2 had written to it is lost: it was not stored yet when that one ended',
     ]);

@@ -67,8 +67,8 @@ describe('the newest', () => {
     const all = ['ckpt_1.h5', 'ckpt_2.h5', 'ckpt_3.h5'];
     const chosen = chooseMembers(files('ckpt_*', all, 1), 2);
     expect(chosen.members).toEqual(all);
-    expect(chosen.untold.map(({ path }) => path)).toEqual(all);
-    expect(chooseMembers(files('ckpt_*', all.slice(1), 1), 2).untold).toEqual([]);
-    expect(chooseMembers(files('ckpt_*.h5', all, 1), 2).untold).toEqual([]);
+    expect(chosen.ambiguous.map(({ path }) => path)).toEqual(all);
+    expect(chooseMembers(files('ckpt_*', all.slice(1), 1), 2).ambiguous).toEqual([]);
+    expect(chooseMembers(files('ckpt_*.h5', all, 1), 2).ambiguous).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Generation } from '../../../src/model/format/records.ts';
-import { keptGenerations } from '../../../src/model/checkpoint/retention.ts';
+import { keptGenerations, withinRoom } from '../../../src/model/checkpoint/retention.ts';
 import { isSuspect, provenFromMs } from '../../../src/model/file/suspect.ts';
 import type { Close } from '../../../src/model/file/file-state.ts';
 
@@ -123,8 +123,8 @@ describe('a death that comes to light later', () => {
           });
           const ending = {
             clean: false,
-            killed,
-            asked: killed && asked,
+            bySignal: killed,
+            byStopSignal: killed && asked,
             endedAtMs: nowMs + afterMs,
             signalledAtMs,
             writersStoppedAtMs: undefined,
@@ -137,5 +137,49 @@ describe('a death that comes to light later', () => {
       ),
       { numRuns: 1000 },
     );
+  });
+});
+
+describe('the generations that a record has room for', () => {
+  const large = (number: number, files: number): Generation =>
+    generation(
+      number,
+      Array.from({ length: files }, (_, n) => `${'k'.repeat(200)}${n}`),
+    );
+  const numbers = (all: readonly Generation[], proven: number): readonly number[] =>
+    withinRoom(all, (one) => one.generation === proven).map((one) => one.generation);
+
+  it('are all, if they have few files', () => {
+    const all = Array.from({ length: 100 }, (_, n) => large(100 - n, 9));
+    expect(withinRoom(all, () => true)).toEqual(all);
+  });
+
+  it('are the newest, and the newest that is proven', () => {
+    const all = [6, 5, 4, 3, 2, 1].map((number) => large(number, 3000));
+    expect(numbers(all, 6)).toEqual([6, 5, 4]);
+    expect(numbers(all, 2)).toEqual([6, 5, 4, 2]);
+  });
+
+  it('are at least the newest', () => {
+    expect(numbers([large(2, 40_000), large(1, 10)], 2)).toEqual([2]);
+  });
+
+  it('count the pieces of companions, too', () => {
+    const segment = {
+      key: 'k'.repeat(900),
+      push: 'p',
+      first: 0,
+      size: 1,
+      md5: '0'.repeat(32),
+      compressed: false,
+    };
+    const companion = {
+      path: 'log',
+      size: 1,
+      mode: 0o644,
+      segments: Array.from({ length: 3000 }, () => segment),
+    };
+    const all = [4, 3, 2, 1].map((number) => ({ ...large(number, 1), companions: [companion] }));
+    expect(numbers(all, 4)).toEqual([4, 3]);
   });
 });

@@ -4,7 +4,7 @@ import {
   byUrgency,
   deadlineOf,
   drainReserveMs,
-  isBegun,
+  mayStart,
   SendingRate,
   type Sending,
   tooLate,
@@ -64,36 +64,36 @@ describe('a file is begun', () => {
   const window = { leftMs: 1000, bytesPerMs: 10 };
 
   it('when it fits beside what is under way, and not when it does not', () => {
-    expect(isBegun(result(4000), [result(6000)], window)).toBe(true);
-    expect(isBegun(result(4001), [result(6000)], window)).toBe(false);
+    expect(mayStart(result(4000), [result(6000)], window)).toBe(true);
+    expect(mayStart(result(4001), [result(6000)], window)).toBe(false);
   });
 
   it('not while what is under way keeps the link busy for a second, but for a second one', () => {
     const long = { leftMs: 60_000, bytesPerMs: 10 };
-    expect(isBegun(result(1), [result(5000), result(4000)], long)).toBe(true);
-    expect(isBegun(result(1), [result(5000), result(5000)], long)).toBe(false);
-    expect(isBegun(result(1), [result(500_000)], long)).toBe(true);
+    expect(mayStart(result(1), [result(5000), result(4000)], long)).toBe(true);
+    expect(mayStart(result(1), [result(5000), result(5000)], long)).toBe(false);
+    expect(mayStart(result(1), [result(500_000)], long)).toBe(true);
   });
 
   it('alone beside a checkpoint that keeps the link busy', () => {
     const long = { leftMs: 60_000, bytesPerMs: 10 };
-    expect(isBegun(result(1), [checkpoint(20_000)], long)).toBe(true);
-    expect(isBegun(result(1), [checkpoint(20_000), result(1)], long)).toBe(false);
+    expect(mayStart(result(1), [checkpoint(20_000)], long)).toBe(true);
+    expect(mayStart(result(1), [checkpoint(20_000), result(1)], long)).toBe(false);
   });
 
   it('beside what cannot end in time in any case', () => {
-    expect(isBegun(result(1000), [result(1e6)], window)).toBe(true);
-    expect(isBegun(result(10_001), [result(1e6)], window)).toBe(false);
+    expect(mayStart(result(1000), [result(1e6)], window)).toBe(true);
+    expect(mayStart(result(10_001), [result(1e6)], window)).toBe(false);
   });
 
   it('on an idle link whatever was measured: nothing else would use the time', () => {
-    expect(isBegun(result(1e9), [], window)).toBe(true);
+    expect(mayStart(result(1e9), [], window)).toBe(true);
   });
 
   it('whatever its size when it is a checkpoint, or nothing is measured, but never after the end', () => {
-    expect(isBegun(checkpoint(1e9), [result(1e9)], window)).toBe(true);
-    expect(isBegun(result(1e9), [], { leftMs: 1, bytesPerMs: undefined })).toBe(true);
-    expect(isBegun(checkpoint(1), [], { leftMs: 0, bytesPerMs: 10 })).toBe(false);
+    expect(mayStart(checkpoint(1e9), [result(1e9)], window)).toBe(true);
+    expect(mayStart(result(1e9), [], { leftMs: 1, bytesPerMs: undefined })).toBe(true);
+    expect(mayStart(checkpoint(1), [], { leftMs: 0, bytesPerMs: 10 })).toBe(false);
   });
 });
 

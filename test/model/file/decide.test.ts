@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decide, type FileEvent, isDone, nextStep } from '../../../src/model/file/decide.ts';
+import { decide, type FileEvent, isDone, isOver, nextStep } from '../../../src/model/file/decide.ts';
 import { type Evidence } from '../../../src/model/file/evidence.ts';
 import { type FileState, type Fingerprint, newFileState } from '../../../src/model/file/file-state.ts';
-import { type Ending, isSuspect } from '../../../src/model/file/suspect.ts';
+import { type TaskEnding, isSuspect } from '../../../src/model/file/suspect.ts';
 
 const stateOf = (n: number): Fingerprint => ({
   dev: '1',
@@ -13,13 +13,13 @@ const stateOf = (n: number): Fingerprint => ({
   ctimeNs: String(n),
 });
 const durable = (n: number) => ({ fingerprint: stateOf(n), md5: String(n), size: n });
-const DIED: Ending = {
+const DIED: TaskEnding = {
   clean: false,
   endedAtMs: 0,
   signalledAtMs: undefined,
   writersStoppedAtMs: undefined,
-  killed: false,
-  asked: false,
+  bySignal: false,
+  byStopSignal: false,
 };
 const calm = { nowMs: 0, urgent: false };
 const checkpoint = (): FileState => newFileState('k', 'checkpoint');
@@ -65,6 +65,19 @@ describe('a declared file', () => {
         { kind: 'stored', durable: durable(1), atMs: 3, tookMs: 1 },
       );
     expect([seen(1).pending, seen(2).pending, seen(2).seen]).toEqual([false, true, undefined]);
+    // A flush waits for that state: it asks for all closes by now.
+    expect([isOver(seen(1), seen(1).closes), isOver(seen(2), seen(2).closes)]).toEqual([true, false]);
+  });
+
+  it('is over when it goes, or no set needs it, after a scan saw it in the ms of the last close', () => {
+    const seen = after(
+      checkpoint(),
+      close(1),
+      { kind: 'push-started' },
+      { kind: 'closed', how: 'scan', atMs: 1, fingerprint: stateOf(2) },
+    );
+    for (const kind of ['gone', 'dropped'] as const)
+      expect(isOver(decide(seen, { kind }), seen.closes)).toBe(true);
   });
 
   it('is waited for no more when no set needs it, before its next close', () => {

@@ -5,14 +5,19 @@ import { describe, expect, it } from 'vitest';
 import {
   evidenceOf,
   hasChanged,
-  NOBODY,
+  NO_PROCESSES,
   type Evidence,
-  type Look,
-  type Seen,
+  type ProcessTable,
+  type ProcessSeen,
 } from '../../../src/model/file/evidence.ts';
 
-const alive = (more: Partial<Seen> = {}): Seen => ({ startTicks: 1, life: 'alive', reaped: 0, ...more });
-const look = (processes: Record<number, Seen>, isBlind = false): Look => ({
+const alive = (more: Partial<ProcessSeen> = {}): ProcessSeen => ({
+  startTicks: 1,
+  life: 'alive',
+  reaped: 0,
+  ...more,
+});
+const look = (processes: Record<number, ProcessSeen>, isBlind = false): ProcessTable => ({
   processes: new Map(Object.entries(processes).map(([pid, seen]) => [Number(pid), seen])),
   isBlind,
   isRemote: false,
@@ -21,7 +26,7 @@ const look = (processes: Record<number, Seen>, isBlind = false): Look => ({
 describe('between two looks', () => {
   const before = look({ 1: alive(), 2: alive({ reaped: 9 }) });
 
-  it.each<[string, Look, boolean]>([
+  it.each<[string, ProcessTable, boolean]>([
     ['nobody is born and nobody ends', before, false],
     ['a process is born', look({ 1: alive(), 2: alive({ reaped: 9 }), 3: alive() }), true],
     ['a process is gone', look({ 1: alive() }), true],
@@ -37,7 +42,7 @@ describe('between two looks', () => {
     expect(hasChanged(exiting, exiting)).toBe(true);
   });
 
-  it.each<[string, Look, Evidence]>([
+  it.each<[string, ProcessTable, Evidence]>([
     ['nothing has changed: closes are clean', before, 'clean'],
     [
       'a process is new: closes are clean',
@@ -103,7 +108,10 @@ describe('between two looks', () => {
 
 /** The kernel as far as it matters: who is whose child, what waits in the queue. */
 class Kernel {
-  readonly #all = new Map<number, { parent: number; life: Seen['life']; reaped: number; born: number }>();
+  readonly #all = new Map<
+    number,
+    { parent: number; life: ProcessSeen['life']; reaped: number; born: number }
+  >();
   #clock = 0;
   /** Closes that were not read: true for a death's. */
   queue: boolean[] = [];
@@ -112,7 +120,7 @@ class Kernel {
     this.#all.set(1, { parent: 0, life: 'alive', reaped: 0, born: 0 });
   }
 
-  of(life: Seen['life']): readonly number[] {
+  of(life: ProcessSeen['life']): readonly number[] {
     return [...this.#all].filter(([pid, one]) => pid !== 1 && one.life === life).map(([pid]) => pid);
   }
 
@@ -152,7 +160,7 @@ class Kernel {
     parent.reaped += 1 + one.reaped;
   }
 
-  look(): Look {
+  look(): ProcessTable {
     const seen = [...this.#all].map(
       ([pid, { life, reaped, born }]) => [pid, { startTicks: born, life, reaped }] as const,
     );
@@ -173,7 +181,7 @@ describe('whatever the task’s processes do, and whenever they are looked at', 
     const kernel = new Kernel();
     let before = kernel.look();
     for (const [what, n] of acts) {
-      const pick = (life: Seen['life']): number =>
+      const pick = (life: ProcessSeen['life']): number =>
         kernel.of(life)[n % Math.max(1, kernel.of(life).length)] ?? -1;
       switch (what) {
         case 'fork':
@@ -238,6 +246,6 @@ describe('whatever the task’s processes do, and whenever they are looked at', 
   });
 
   it('the first look has nothing to compare with', () => {
-    expect(evidenceOf(NOBODY, new Kernel().look())).toBe('clean');
+    expect(evidenceOf(NO_PROCESSES, new Kernel().look())).toBe('clean');
   });
 });

@@ -50,7 +50,7 @@ describe('content may have its result’s name', () => {
           if (namedMs === Infinity) return;
           const endedAtMs = Math.max(namedMs, one.atMs, signalledAtMs ?? 0) + laterMs;
           const ending = { clean: false, writersStoppedAtMs: undefined, endedAtMs, signalledAtMs };
-          expect(isSuspect(one, { ...ending, killed, asked: killed && asked })).toBe(false);
+          expect(isSuspect(one, { ...ending, bySignal: killed, byStopSignal: killed && asked })).toBe(false);
         },
       ),
       // The task ends in the very millisecond in which the doubt is settled.

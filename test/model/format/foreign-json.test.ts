@@ -61,7 +61,7 @@ describe('JSON of others', () => {
     expect(parseForeignJson('[1,2,3,4,5,6]', budget)).toEqual({
       invalid: 'with others that are read already it has too many names and values',
     });
-    expect(budget).toEqual({ left: 6 });
+    expect(budget).toEqual({ left: 6, isExceeded: true });
   });
 });
 

@@ -201,6 +201,12 @@ describe('record keys', () => {
       status: 74,
     });
     expect(parseRecordKey(`${recordPrefix(scope)}notes.txt`)).toBeUndefined();
+    // No attempt has such a number: whoever took the next one could not write its records.
+    for (const [attempt, seq] of [
+      [Number.MAX_SAFE_INTEGER, 0],
+      [1, 10 ** 9],
+    ] as const)
+      expect(parseRecordKey(recordKey(scope, attempt, seq, 'started'))).toBeUndefined();
   });
 });
 

@@ -131,4 +131,9 @@ describe('the keys of a record', () => {
     const later = { ...EMPTY, results: [{ ...file('a', 'a.5'), attempt: ATTEMPT + 1 }] };
     expect(foreignKeyIn(later, SCOPE)).toBe('a.5');
   });
+
+  it('are not believed of a set that a later attempt has made, even an empty one', () => {
+    expect(foreignKeyIn(set({ attempt: ATTEMPT, generation: 7 }), SCOPE)).toBeUndefined();
+    expect(foreignKeyIn(set({ attempt: ATTEMPT + 1, generation: 7 }), SCOPE)).toBe('set 4-7');
+  });
 });

@@ -21,6 +21,14 @@ const FILE = {
   mtimeNs: '1795187436593462462',
   mode: 420,
 } as const;
+const SET = {
+  attempt: 1,
+  generation: 1,
+  at: '2026-11-20T15:10:36.786Z',
+  members: [FILE],
+  companions: [],
+  suspect: true,
+};
 const RECORD: CaptureRecord = {
   format: 1,
   kind: 'checkpoint',
@@ -40,16 +48,7 @@ const RECORD: CaptureRecord = {
   results: [FILE],
   partials: [],
   kept: {},
-  generations: [
-    {
-      attempt: 1,
-      generation: 1,
-      at: '2026-11-20T15:10:36.786Z',
-      members: [FILE],
-      companions: [],
-      suspect: true,
-    },
-  ],
+  generations: [SET],
   left: [],
 };
 
@@ -66,6 +65,22 @@ function* flipped(text: string): Generator<string> {
 }
 
 describe('the text of a record', () => {
+  it.each([
+    ['a list segment that is named twice', { segments: ['a', 'a'] }],
+    ['a number that no copy can have', { kept: { r: 2 ** 53 - 1 } }],
+    [
+      'a set with a number that no key has room for',
+      { generations: [{ ...SET, generation: 1_000_000_000 }] },
+    ],
+    ['an attempt with such a number', { attempt: 1_000_000_000 }],
+    ['such a number of its own', { seq: 1_000_000_000 }],
+    ['a path that no file can have', { results: [{ ...FILE, path: 'a'.repeat(4096) }] }],
+    ['such a path of an older copy', { kept: { ['a'.repeat(4096)]: 1 } }],
+    ['such a path of what is missing', { left: [{ path: 'a'.repeat(4096), why: 'gone' }] }],
+  ])('is refused with %s', (_, fields) => {
+    expect(parseRecord(textWithSum({ ...RECORD, ...fields }))).toHaveProperty('invalid');
+  });
+
   it('is read as it was written', () => {
     expect(parseRecord(textWithSum(RECORD))).toEqual(RECORD);
     expect(parseSegment(textWithSum({ format: 1, results: [FILE] }))).toEqual([FILE]);

@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import {
   Admission,
   type Machine,
-  type Moment,
-  ownBytes,
+  type MachineState,
+  captureBytes,
   type RunningTask,
-  shortBytes,
+  lowMemoryBytes,
   type TaskNeeds,
 } from '../../../src/model/many/admission.ts';
 
@@ -23,7 +23,7 @@ const runningTask = (task: Partial<RunningTask>): RunningTask => ({
   isEnding: false,
   ...task,
 });
-const at = (running: readonly RunningTask[], moment: Partial<Moment> = {}): Moment => ({
+const at = (running: readonly RunningTask[], moment: Partial<MachineState> = {}): MachineState => ({
   nowMs: 0,
   availableBytes: 15 * GIB,
   running,
@@ -34,7 +34,7 @@ const at = (running: readonly RunningTask[], moment: Partial<Moment> = {}): Mome
 const fill = (
   admission: Admission,
   needs: TaskNeeds,
-  moment: Moment = at([]),
+  moment: MachineState = at([]),
 ): { readonly running: readonly RunningTask[]; readonly why: unknown } => {
   const running = [...moment.running];
   for (;;) {
@@ -76,7 +76,7 @@ describe('as many tasks run at once', () => {
       runningTask({ needs: needing(4 * GIB), usedBytes: 3 * GIB }),
       runningTask({ needs: needing(4 * GIB), usedBytes: GIB }),
     ];
-    const moment = (availableBytes: number): Moment => at(running, { availableBytes });
+    const moment = (availableBytes: number): MachineState => at(running, { availableBytes });
     const admission = new Admission(MACHINE);
     expect(admission.ask(needing(GIB), moment(6 * GIB)).kind).toBe('start');
     expect(admission.ask(needing(GIB), moment(5 * GIB)).kind).toBe('wait');
@@ -90,7 +90,7 @@ describe('as many tasks run at once', () => {
 describe('a task that never fits', () => {
   it('is told with what it needs and what there is', () => {
     const admission = new Admission(MACHINE);
-    const hasBytes = 16 * GIB - ownBytes(1) - shortBytes(16 * GIB);
+    const hasBytes = 16 * GIB - captureBytes(1) - lowMemoryBytes(16 * GIB);
     expect(admission.ask(needing(MIB, 9), at([]))).toEqual({
       kind: 'never',
       what: 'cores',
@@ -185,9 +185,9 @@ it('what tasks are promised never exceeds what the machine has for them, but for
         expect(running.length).toBeLessThanOrEqual(12);
         expect(running.reduce((a, one) => a + one.needs.cores, 0)).toBeLessThanOrEqual(8);
         if (running.length > 1 || bytes !== undefined)
-          expect(sum + ownBytes(running.length) + shortBytes(machine.memoryBytes)).toBeLessThanOrEqual(
-            machine.memoryBytes,
-          );
+          expect(
+            sum + captureBytes(running.length) + lowMemoryBytes(machine.memoryBytes),
+          ).toBeLessThanOrEqual(machine.memoryBytes);
         running = [...running.slice(0, -1), { ...one, usedBytes }];
       }
     }),

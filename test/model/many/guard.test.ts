@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RunningTask } from '../../../src/model/many/admission.ts';
-import { MemoryGuard, type MemoryMoment } from '../../../src/model/many/guard.ts';
+import { MemoryGuard, type MemoryState } from '../../../src/model/many/guard.ts';
 
 const GIB = 2 ** 30;
 /** Short below 1 GiB, at ease from 2 GiB on. */
@@ -17,7 +17,7 @@ const taskOf = (index: number, task: Partial<Task> = {}): Task => ({
   isEnding: false,
   ...task,
 });
-const momentOf = (nowMs: number, availableGib: number, psiFullPercent = 0): MemoryMoment => ({
+const momentOf = (nowMs: number, availableGib: number, psiFullPercent = 0): MemoryState => ({
   nowMs,
   availableBytes: availableGib * GIB,
   limitBytes: LIMIT_BYTES,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Evidence } from '../../../src/model/file/evidence.ts';
 import type { Close } from '../../../src/model/file/file-state.ts';
-import { type Ending, isSuspect } from '../../../src/model/file/suspect.ts';
+import { type TaskEnding, isSuspect } from '../../../src/model/file/suspect.ts';
 import type { EndRules } from '../../../src/model/format/settings.ts';
 import {
   attemptsInVain,
@@ -185,13 +185,13 @@ describe('a task has closed its files itself', () => {
 });
 
 describe('a close', () => {
-  const died: Ending = {
+  const died: TaskEnding = {
     clean: false,
     endedAtMs: 100_000,
     signalledAtMs: undefined,
     writersStoppedAtMs: undefined,
-    killed: false,
-    asked: false,
+    bySignal: false,
+    byStopSignal: false,
   };
   const at = (
     atMs: number,
@@ -199,11 +199,11 @@ describe('a close', () => {
     evidence: Evidence = 'unknown',
   ): Close => ({ how, atMs, evidence, seq: 0 });
 
-  it.each<[string, Close, Partial<Ending>, boolean]>([
+  it.each<[string, Close, Partial<TaskEnding>, boolean]>([
     ['is trusted when the task ended with 0', at(99_999), { clean: true }, false],
     ['is suspect just before a failure', at(99_000), {}, true],
-    ['is suspect within a second of the death of the main process', at(99_100), { killed: true }, true],
-    ['is trusted two seconds before the death of the main process', at(98_000), { killed: true }, false],
+    ['is suspect within a second of the death of the main process', at(99_100), { bySignal: true }, true],
+    ['is trusted two seconds before the death of the main process', at(98_000), { bySignal: true }, false],
     ['is trusted long before a failure', at(89_000), {}, false],
     [
       'of a writer that had to be stopped is suspect',
@@ -224,13 +224,13 @@ describe('a close', () => {
     [
       'before the signal that killed the task is trusted',
       at(94_000),
-      { killed: true, signalledAtMs: 95_000 },
+      { bySignal: true, signalledAtMs: 95_000 },
       false,
     ],
     [
       'after the signal that killed the task is suspect',
       at(95_001),
-      { killed: true, signalledAtMs: 95_000 },
+      { bySignal: true, signalledAtMs: 95_000 },
       true,
     ],
     [
@@ -240,7 +240,7 @@ describe('a close', () => {
       false,
     ],
     ['is suspect when the task ended right after it', at(99_900), { signalledAtMs: 95_000 }, true],
-    ['is suspect when the main process was killed at that moment', at(99_990), { killed: true }, true],
+    ['is suspect when the main process was killed at that moment', at(99_990), { bySignal: true }, true],
     ['that may be a death’s is suspect just before a failure', at(99_000, 'close', 'doubtful'), {}, true],
     [
       'that may be a death’s is trusted when the task ended with 0',
@@ -252,13 +252,13 @@ describe('a close', () => {
     [
       'while nobody died is trusted when the main process is killed right after it',
       at(99_999, 'close', 'clean'),
-      { killed: true },
+      { bySignal: true },
       false,
     ],
     [
       'while nobody died is trusted after a signal that ends the task',
       at(96_000, 'close', 'clean'),
-      { killed: true, signalledAtMs: 95_000 },
+      { bySignal: true, signalledAtMs: 95_000 },
       false,
     ],
     [
@@ -270,13 +270,13 @@ describe('a close', () => {
     [
       'that may be a death’s is suspect some seconds before the main process is killed',
       at(95_000, 'close', 'doubtful'),
-      { killed: true },
+      { bySignal: true },
       true,
     ],
     [
       'that may be a death’s is suspect some seconds before a signal that ends the task',
       at(95_000, 'close', 'doubtful'),
-      { killed: true, signalledAtMs: 98_000 },
+      { bySignal: true, signalledAtMs: 98_000 },
       true,
     ],
     [
@@ -285,29 +285,29 @@ describe('a close', () => {
       {},
       false,
     ],
-    ['is trusted well before the main process was killed', at(97_000), { killed: true }, false],
+    ['is trusted well before the main process was killed', at(97_000), { bySignal: true }, false],
     [
       'that may be a death’s is trusted some seconds before a signal of the user ends the main process',
       at(95_000, 'close', 'doubtful'),
-      { killed: true, asked: true },
+      { bySignal: true, byStopSignal: true },
       false,
     ],
     [
       'that may be a death’s is trusted some seconds before the signal that ends the main process was passed on',
       at(95_000, 'close', 'doubtful'),
-      { killed: true, asked: true, signalledAtMs: 98_000 },
+      { bySignal: true, byStopSignal: true, signalledAtMs: 98_000 },
       false,
     ],
     [
       'that may be a death’s is suspect when a signal of the user ends the main process within a second',
       at(99_001, 'close', 'doubtful'),
-      { killed: true, asked: true },
+      { bySignal: true, byStopSignal: true },
       true,
     ],
     [
       'that may be a death’s, and that came after the signal, is suspect however long the task lived on',
       at(95_001, 'close', 'doubtful'),
-      { killed: true, asked: true, signalledAtMs: 95_000 },
+      { bySignal: true, byStopSignal: true, signalledAtMs: 95_000 },
       true,
     ],
   ])('%s', (_, close, ending, expected) => {

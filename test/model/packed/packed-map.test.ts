@@ -1,6 +1,6 @@
 // Rows must give back exactly what they were given: files and reclaims are decided by them.
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { decide, type FileEvent } from '../../../src/model/file/decide.ts';
 import { type FileState, type Fingerprint, newFileState } from '../../../src/model/file/file-state.ts';
 import type { StoredFile } from '../../../src/model/format/records.ts';
@@ -16,7 +16,38 @@ const hex = (digits: number): fc.Arbitrary<string> =>
     .map((bytes) => Buffer.from(bytes).toString('hex'));
 const count = fc.nat();
 
+/** Different names that all have one FNV-1a hash: pairs of pieces that lead from one state to the same next one. */
+function namesOfOneFnvHash(count: number): readonly string[] {
+  const fnv = (from: number, text: string): number =>
+    Buffer.from(text).reduce((hash, char) => Math.imul(hash ^ char, 0x01000193), from);
+  let names = [''];
+  let hash = 0x811c9dc5 | 0;
+  while (names.length < count) {
+    const seen = new Map<number, string>();
+    let piece = '';
+    for (let n = 0; ; n += 1) {
+      // Scattered: counted upwards, such short texts meet far too rarely.
+      piece = (Math.imul(n, 0x9e3779b1) >>> 0).toString(36).padStart(7, '0');
+      if (seen.has(fnv(hash, piece))) break;
+      seen.set(fnv(hash, piece), piece);
+    }
+    hash = fnv(hash, piece);
+    const other = seen.get(hash) ?? '';
+    names = names.flatMap((name) => [name + piece, name + other]);
+  }
+  return names;
+}
+
 describe('paths', () => {
+  it('are found at once, even if their names were chosen to have one hash', () => {
+    const names = namesOfOneFnvHash(256);
+    const paths = new Paths();
+    const looks = vi.spyOn(paths, 'pathOf');
+    for (const name of names) paths.idOf(name);
+    expect(new Set(names).size).toBe(256);
+    expect(looks.mock.calls.length).toBeLessThan(256);
+  });
+
   it('come back exactly, whatever they are, under the number that they got first', () => {
     fc.assert(
       fc.property(fc.array(anyPath), (names) => {

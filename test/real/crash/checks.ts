@@ -174,7 +174,6 @@ export function allIsDone(view: View, work: string, { closedLast }: Said): void 
   if (newestRound(view) < round) throw new Error(`the checkpoint of round ${round} is not stored`);
   const leftHere = ['reclaim', 'restore'].flatMap((place) => filesIn(path.join(work, '.capture', place)));
   if (leftHere.length > 0) throw new Error(`left behind: ${leftHere.join(', ')}`);
-  if (fs.existsSync(path.join(work, '.capture', 'journal'))) throw new Error('the journal is left behind');
   // An attempt that never was cannot be swept after: the file of its claim stays until there is a second one.
   const isOfNoAttempt = (key: string): boolean => newest.record.attempt === 1 && (key === '' || !isData(key));
   const inStore = view.leftovers().filter((key) => !isOfNoAttempt(key));

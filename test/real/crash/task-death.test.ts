@@ -7,10 +7,10 @@ import { BIN } from '../../e2e/support.ts';
 import { pick, seeded } from './sweep.ts';
 import { dieTwice, type TaskDeath } from './task-death.ts';
 
-const CHAINS = 500;
+const CHAINS = 250;
 /** Each of them mostly waits. */
 const AT_ONCE = 8;
-/** For a hang: it takes some four minutes on two idle cores. */
+/** For a hang: it takes some two minutes on two idle cores. */
 const BOUND_MS = 30 * 60_000;
 /** The machine's death follows within this time. */
 const MOST_GAP_MS = 5000;

@@ -50,10 +50,10 @@ export async function dieTwice(bin: string, dir: string, death: TaskDeath): Prom
   ]);
   const [code] = (await once(second, 'exit')) as [number | null];
   const given = fs.readFileSync(path.join(dir, 'given'), 'utf8').split('\n').slice(0, -1);
-  // It writes no result again: one that is torn is left as the death left it, or was not stored yet, and then it is
-  // missed if the checkpoint was made while it stood there.
+  // It writes no result again: one that is torn is left as the death left it. One that was not stored yet is missed if
+  // the checkpoint was made while it stood there, torn or closed: the machine can die before it is sent.
   const partial = fs.readdirSync(store).some((key) => key.startsWith('r.') && key.includes('.partial-'));
-  const isLacking = partial || isBehind(records, torn);
+  const isLacking = partial || isBehind(store, records);
   if (code !== (isLacking ? EXIT.notStored : EXIT.ok)) return `the next attempt ended with ${code}`;
   if (given.length !== 8 || new Set(given).size !== 1)
     return `after ${torn} was torn the next attempt was given ${given.join(',')}`;
@@ -95,8 +95,8 @@ function tornOf(log: string): { readonly name: string } | undefined {
   return name === undefined ? undefined : { name };
 }
 
-/** Whether the set that the last attempt began with names the result as one that it is ahead of. */
-function isBehind(records: string, result: string): boolean {
+/** Whether the set that the last attempt began with was made while a result stood there that is not stored. */
+function isBehind(store: string, records: string): boolean {
   const last =
     fs
       .readdirSync(records)
@@ -107,7 +107,7 @@ function isBehind(records: string, result: string): boolean {
     fs.readFileSync(path.join(records, last), 'utf8'),
   ) as CaptureRecord;
   const set = generations.find(({ attempt, generation }) => `${attempt}-${generation}` === restored);
-  return set?.behind?.some(({ path: one }) => one === result) ?? false;
+  return set?.behind?.some((result) => !fs.existsSync(path.join(store, `${result.path}.1`))) ?? false;
 }
 
 function isWhole(file: string): boolean {

@@ -41,13 +41,13 @@ describe('companions without a checkpoint', () => {
     expect(captures).toHaveLength(2);
   });
 
-  it('are captured once when they are asked for twice', () => {
+  it('are captured once when they are requested twice', () => {
     clock.now();
     clock.now();
     expect(captures).toHaveLength(1);
   });
 
-  it('are not captured any more at the end', async () => {
+  it('are no longer captured at the end', async () => {
     clock.close();
     clock.now();
     clock.captured();
@@ -68,6 +68,7 @@ describe('companions of a task that writes no checkpoint', () => {
     const records: (readonly Generation[])[] = [];
     const ledger = {
       generations: [] as readonly Generation[],
+      takeovers: [],
       setGenerations: (generations: readonly Generation[]) => (ledger.generations = generations),
       write: async () => void records.push(ledger.generations),
     };
@@ -129,7 +130,7 @@ describe('companions of a task that writes no checkpoint', () => {
     };
   }
 
-  it('companions without a checkpoint are recorded every so often, if they have grown', async () => {
+  it('companions without a checkpoint are recorded at intervals, if they have grown', async () => {
     const { generations, records, grow } = opened();
     await vi.advanceTimersByTimeAsync(5 * MINUTE_MS - 1);
     expect(records).toHaveLength(0);

@@ -94,7 +94,7 @@ it.each<[Evidence, boolean]>([
   expect(generations.map(spare.isProven)).toEqual([atOnce, true]);
 });
 
-it('a set of which a file was changed after its last close, as under another name, is proven ten seconds later', () => {
+it('if a file of a set was changed after its last close, as under another name, the set is proven ten seconds later', () => {
   const { spare, generations } = opened('clean');
   const [newest] = generations;
   const mtimeNs = `${BigInt(START_MS + 5) * 1_000_000n}`;
@@ -105,7 +105,7 @@ it('a set of which a file was changed after its last close, as under another nam
   expect(spare.isProven(changed)).toBe(true);
 });
 
-it('when a set is proven that says that it is not, it is looked at again', () => {
+it('a set that reports that it is not proven yet is checked again', () => {
   const { spare, drop, generations } = opened('doubtful');
   generations.splice(0, 2, { ...generation(2, 'k.2'), unproven: true });
   spare.committed();
@@ -113,7 +113,7 @@ it('when a set is proven that says that it is not, it is looked at again', () =>
   expect(drop).toHaveBeenCalledOnce();
 });
 
-it('after a signal to the task a set is proven by its end alone', () => {
+it('after a signal to the task, only its end proves a set', () => {
   const { spare, drop, generations } = opened('doubtful');
   spare.signalled(START_MS);
   spare.committed();
@@ -129,7 +129,7 @@ it.each<[Evidence, boolean]>([
   ['unknown', false],
   ['doubtful', false],
 ])(
-  'a set of closes after a signal to the task that are %s is proven before its end: %s',
+  'a set whose closes came after a signal to the task and are %s is proven before the task’s end: %s',
   (evidence, proven) => {
     const { spare, generations } = opened(evidence);
     const [newest] = generations;
@@ -143,7 +143,7 @@ it.each<[Evidence, boolean]>([
   },
 );
 
-describe('of a death that comes to light', () => {
+describe('when a death is discovered', () => {
   const marked = (before: readonly Generation[], close: LastClose): readonly unknown[] => {
     let generations = before;
     const ledger = {
@@ -160,12 +160,12 @@ describe('of a death that comes to light', () => {
   };
   const sets = [generation(3, 'k.2', 'm.3'), generation(2, 'k.2', 'm.2'), generation(1, 'k.2')];
 
-  it('every set with its bytes is marked, none that was committed before its close', () => {
+  it('every set with the bytes that it closed is marked, but none that was committed before that close', () => {
     // A push that found nothing new names the object that was there before the close.
     expect(marked(sets, { atMs: START_MS + 2, md5: 'of k.2' })).toEqual(['suspect', 'suspect', '']);
   });
 
-  it('an unproven set of the same bytes is marked, whenever the sidecar found them that replaces another', () => {
+  it('an unproven set with the same bytes is marked, whenever the replacing sidecar found them', () => {
     const [, , oldest] = sets;
     const unproven = [generation(2, 'k.1'), { ...oldest, unproven: true } as Generation];
     const late = START_MS + 60_000;

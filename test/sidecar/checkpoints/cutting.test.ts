@@ -25,7 +25,7 @@ function filesThatWait(now: () => number): Files {
   });
 }
 
-describe('the members of a cut: of very many names that came and went, those that are there', () => {
+describe('the members of a cut: the files that exist, among very many names that came and went', () => {
   const NAMES = 2000;
   /** Far fewer than there are names, and more than are looked at though they are gone. */
   const MOST_LOOKS = 250;
@@ -61,20 +61,20 @@ describe('the members of a cut: of very many names that came and went, those tha
     looks = vi.spyOn(fs, 'lstatSync').mockClear().mock.calls;
   }
 
-  it('names that are gone are looked at no more, but for the last of them', () => {
+  it('removed names are no longer checked, except the last of them', () => {
     manyThatWent();
     expect(members()).toEqual(['ck.5']);
     expect(looks.length).toBeLessThan(MOST_LOOKS);
   });
 
-  it('a name that comes again is a member again, however many went after it', () => {
+  it('a name that reappears is a member again, however many names were removed after it', () => {
     manyThatWent();
     root.write('ck.0', 'x');
     closed('ck.0');
     expect(members()).toEqual(['ck.0', 'ck.5']);
   });
 
-  it('a file that is removed and written anew is a member as soon as it is there, before it is closed', () => {
+  it('a file that is removed and rewritten is a member as soon as it exists, before it is closed', () => {
     manyThatWent();
     fs.rmSync(`${root.path}/ck.5`);
     expect(members()).toEqual([]);
@@ -147,7 +147,7 @@ describe('a set that is older than the bound', () => {
     return look;
   }
 
-  it('a close of what a scan has counted is no further step of a round, a rename always is', () => {
+  it('a close of a file that a scan has counted is no further step of a round; a rename always is', () => {
     root.write('ck-1-1', 'as it stands');
     expect(cutting.closed('ck-1-1', 'scan', nowMs)).toBe(true);
     expect(cutting.closed('ck-1-1', 'close', nowMs)).toBe(false);
@@ -157,7 +157,7 @@ describe('a set that is older than the bound', () => {
     }
   });
 
-  it('a file that changes before it is read is named once the set is late, and only once', () => {
+  it('a file that changes before it is read is named when the set is late, and only once', () => {
     closed('ck-1-1', 'first');
     cutting.givenUp(cutAt(8000), 'ck-1-2');
     expect(said).toEqual([]);
@@ -168,14 +168,14 @@ describe('a set that is older than the bound', () => {
     ]);
   });
 
-  it('a set that the store refuses is late for another reason, and no file is blamed', () => {
+  it('when the store refuses a set, the set is late for that reason, and no file is named', () => {
     closed('ck-1-1', 'first');
     cutting.givenUp(cutAt(8000));
     cutting.givenUp(cutAt(LATE_MS));
     expect(said).toEqual([]);
   });
 
-  it('a file that has a writer each time is named so', () => {
+  it('a file that has a writer at each look is named as such', () => {
     closed('ck-1-1', 'first');
     const writer = fs.openSync(`${root.path}/ck-1-1`, 'a');
     for (const atMs of [8000, LATE_MS]) {
@@ -279,21 +279,21 @@ describe('a set that still holds what was restored', () => {
     },
   );
 
-  it('is proven once the task has removed that, or closed it anew', () => {
+  it('is proven once the task has removed those files, or closed them again', () => {
     const remove = (round: number): void => (round === 4 ? fs.rmSync(`${root.path}/ck.9.a`) : undefined);
     expect(proofs(marked({ incomplete: true }), 4, remove)).toEqual(['instant', 'round']);
     const again = (round: number): void => (round === 4 ? files.closed('ck.9.a', 'close', 1) : undefined);
     expect(proofs(marked({ incomplete: true }), 4, again)).toEqual(['instant', 'round']);
   });
 
-  it('of a set of an instant is doubted as far as that had it from a marked one', () => {
+  it('and came from a set of an instant, is doubted for the files that this set had from a marked one', () => {
     const instant = setOf(2, 1, 'k', { instant: true });
     expect(proofs([instant, setOf(1, 4, 'k', { incomplete: true })], 4)).toEqual(['instant', 'instant']);
     expect(proofs([instant, setOf(1, 4, 'other', { incomplete: true })], 4)).toEqual(['round', 'round']);
     expect(proofs([instant, setOf(1, 4, 'k', {})], 4)).toEqual(['round', 'round']);
   });
 
-  it('is said once to be proven by nothing, after ten sets of no order, and never of a program that has one', () => {
+  it('causes one message that nothing proves it, after ten sets without an order, and never for a program with an order', () => {
     const inAnyOrder = (round: number): readonly string[] =>
       [2, 3, 5, 9, 12].includes(round)
         ? [`ck.${round}.b`, `ck.${round}.a`]

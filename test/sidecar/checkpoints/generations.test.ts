@@ -10,7 +10,7 @@ const NEVER = new AbortController().signal;
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('the coverage of a set', () => {
-  it('is there when a cut that came after the close is committed', async () => {
+  it('exists when a cut from after the close is committed', async () => {
     const coverage = new Coverage();
     coverage.closed();
     const older = coverage.cutTaken(true);
@@ -24,14 +24,14 @@ describe('the coverage of a set', () => {
     expect(await waiting).toEqual({ kind: 'covered' });
   });
 
-  it('is not awaited when nothing can be committed before something more is closed', async () => {
+  it('is not awaited when nothing can be committed before a further close', async () => {
     const coverage = new Coverage();
     coverage.closed();
     coverage.looked('b.chk is still to come');
     expect(await coverage.wait(NEVER)).toEqual({ kind: 'incomplete', lacks: 'b.chk is still to come' });
   });
 
-  it('is awaited while a cut is under way, even if the set looks incomplete meanwhile', async () => {
+  it('is awaited during a cut, even if the set looks incomplete meanwhile', async () => {
     const coverage = new Coverage();
     coverage.closed();
     const cut = coverage.cutTaken(true);
@@ -53,7 +53,7 @@ describe('the coverage of a set', () => {
     expect(await waiting).toEqual({ kind: 'covered' });
   });
 
-  it('is late when the signal aborts first', async () => {
+  it('is too late when the signal aborts first', async () => {
     const coverage = new Coverage();
     coverage.closed();
     expect(await coverage.wait(AbortSignal.abort())).toEqual({ kind: 'late' });
@@ -96,7 +96,7 @@ describe('a set that is complete', () => {
         root,
         manifest: compileManifest({ ...patterns, newest: undefined }),
         settings: { manifest: patterns, checkpointSettleMs: 1000 },
-        ledger: { generations: [] },
+        ledger: { generations: [], takeovers: [] },
         now: () => 0,
         signal,
       },
@@ -131,7 +131,7 @@ describe('a set that is complete', () => {
     expect(cutOf(NEVER)).toEqual(['k.chk']);
   });
 
-  it('is not cut once the run is given up', () => {
+  it('is not cut after the run was given up', () => {
     expect(cutOf(AbortSignal.abort())).toEqual([]);
   });
 });

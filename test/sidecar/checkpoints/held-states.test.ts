@@ -36,13 +36,13 @@ it('a state stays readable when its name goes to another file', () => {
   expect(content(states.of('ck.1')?.fd)).toBe('state');
 });
 
-it('a state that is written to is not whole any more', () => {
+it('a state that is written to is no longer whole', () => {
   hold('ck.1');
   fs.appendFileSync(`${dir.path}/ck.1`, ' and more');
   expect(states.isWhole('ck.1')).toBe(false);
 });
 
-it('only the state that is asked for is held', () => {
+it('only the requested state is held', () => {
   const facts = dir.facts('ck.1');
   dir.write('ck.1', 'another');
   states.hold('ck.1', facts, 1);
@@ -54,7 +54,7 @@ it('only the state that is asked for is held', () => {
   ]);
 });
 
-it('a descriptor is closed when it is released, but not while it is read', async () => {
+it('a released descriptor is closed, but not while it is read', async () => {
   hold('ck.1');
   const fd = states.of('ck.1')?.fd;
   const end = newDeferred<void>();

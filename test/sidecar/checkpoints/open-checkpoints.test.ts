@@ -51,14 +51,14 @@ describe('a checkpoint that stays open', () => {
     }
   }
 
-  it('and is written to for half a minute is named, once', () => {
+  it('is named once when it is written to for half a minute', () => {
     passes(25);
     expect(said).toEqual([]);
     passes(300);
     expect(said).toEqual(['k: open for 30.0 s and written to, but never closed. Nothing of it is stored']);
   });
 
-  it('while sets are committed without it is named after ten seconds', () => {
+  it('is named after ten seconds when sets are committed without it', () => {
     passes(0);
     committed = 1;
     passes(5);
@@ -80,14 +80,14 @@ describe('a checkpoint that stays open', () => {
     expect(said).toEqual([]);
   });
 
-  it('and grows fast, as a large file does that is written for the first time, is named only after minutes', () => {
+  it('is named only after minutes when it grows fast, like a large file that is written for the first time', () => {
     passes(200, 2 ** 20);
     expect(said).toEqual([]);
     passes(200, 2 ** 20);
     expect(said).toHaveLength(1);
   });
 
-  it('is named with the others of its kind in one line', () => {
+  it('is named in one line with others like it', () => {
     open = ['a', 'b', 'c', 'd', 'e'];
     passes(60);
     expect(said).toEqual([expect.stringMatching(/^a, b, c, and 2 more: open for/)]);

@@ -59,7 +59,7 @@ const found = (results: OpenResults, ended = false): readonly string[] =>
   results.look(ended).map((file) => file.path);
 
 describe('an open result', () => {
-  it('is only appended to when its writers stand at its end, or can write nowhere else', () => {
+  it('counts as only appended to when its writers are at its end, or can write nowhere else', () => {
     open('r-end', 'text');
     open('r-append', 'text', 'a');
     fs.writeSync(open('r-else', 'text'), 'at the start', 0);
@@ -67,13 +67,13 @@ describe('an open result', () => {
     expect(found(results)).toEqual(['r-end', 'r-append']);
   });
 
-  it('is not when one of its writers stands elsewhere', () => {
+  it('does not when one of its writers is elsewhere', () => {
     open('r', 'a long text');
     opened.push(fs.openSync(path.join(root.path, 'r'), 'r+'));
     expect(found(openResults())).toEqual([]);
   });
 
-  it('is not any more when its first bytes have changed', () => {
+  it('no longer does when its first bytes have changed', () => {
     const fd = open('r', 'head and');
     const results = openResults();
     fs.writeSync(fd, ' more');
@@ -84,7 +84,7 @@ describe('an open result', () => {
     expect(found(results)).toEqual([]);
   });
 
-  it('is not where nobody can see its writers, nor when it is empty or declared as a companion', () => {
+  it('does not if its writers are hidden, if it is empty, or if it is declared as a companion', () => {
     open('r', 'text');
     expect(found(openResults([], []))).toEqual([]);
     unsaved = [];
@@ -93,7 +93,7 @@ describe('an open result', () => {
     expect(found(openResults())).toEqual([]);
   });
 
-  it('that its writer’s death has closed is still one at the end', () => {
+  it('still does at the end if its writer’s death has closed it', () => {
     const fd = open('r', 'text');
     const results = openResults();
     expect(found(results)).toEqual(['r']);
@@ -106,7 +106,7 @@ describe('an open result', () => {
   });
 });
 
-it('what came with the checkpoint stays one until the task closes it, or writes elsewhere than at its end', () => {
+it('a file that was restored with the checkpoint stays unfinished until the task closes it, or writes elsewhere than at its end', () => {
   for (const name of ['r1', 'r2', 'r3']) fs.writeFileSync(path.join(root.path, name), 'text');
   const fileState = (name: string, closes: number): void => {
     fileStates.set(name, {
@@ -124,7 +124,7 @@ it('what came with the checkpoint stays one until the task closes it, or writes 
   expect(found(results)).toEqual(['r1']);
 });
 
-it('is not one that the task has closed, and that nobody has open', () => {
+it('a file that the task has closed and nobody has open is not an open result', () => {
   fs.writeFileSync(path.join(root.path, 'r'), 'text');
   const lastClose = { how: 'close', atMs: 1, evidence: 'doubtful', seq: 1 } as const;
   fileStates.set('r', { ...newFileState('r', 'result'), pending: true, closes: 1, lastClose });

@@ -4,7 +4,7 @@ import type { TakenCut } from '../../../src/sidecar/checkpoints/cutting.ts';
 import { SlowSet } from '../../../src/sidecar/checkpoints/slow-set.ts';
 import type { Context } from '../../../src/sidecar/run/context.ts';
 
-describe('a set that is long on its way', () => {
+describe('a set that takes long to send', () => {
   const taken = { states: new Map([['k', { size: 500e6 }]]) } as unknown as TakenCut;
   let said: string[] = [];
   let isKnown = false;
@@ -26,7 +26,7 @@ describe('a set that is long on its way', () => {
     vi.useRealTimers();
   });
 
-  it('is said once, within a minute, with what to set', () => {
+  it('is reported once, within a minute, with the option to set', () => {
     slow.began(taken, () => true);
     vi.advanceTimersByTime(44_000);
     expect(said).toEqual([]);
@@ -39,7 +39,7 @@ describe('a set that is long on its way', () => {
     expect(said).toHaveLength(1);
   });
 
-  it('is nothing to say if no newer one waits for it, it was sent, or the store is out of service', () => {
+  it('is not reported if no newer set waits for it, if it was sent, or if the store does not work', () => {
     slow.began(taken, () => false);
     vi.advanceTimersByTime(100_000);
     slow.began(taken, () => true);

@@ -48,12 +48,12 @@ describe('the check', () => {
     expect(await verify(job(command))).toBe(why);
   });
 
-  it('is ended with all that it started when it takes too long', async () => {
+  it('is ended with all processes that it started when it takes too long', async () => {
     expect(await verify(job(HANGS, { limitMs: 500 }))).toBe('its check took longer than 500 ms');
     await isGone(await isStarted());
   });
 
-  it('is ended with all that it started when nobody wants it any more', async () => {
+  it('is ended with all processes that it started when nobody needs it any more', async () => {
     const stop = new AbortController();
     const verified = verify(job(HANGS, { signal: stop.signal }));
     const pid = await isStarted();

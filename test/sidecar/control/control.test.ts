@@ -59,7 +59,7 @@ describe('a control socket', () => {
     expect(await say(control.path, '{"kind":"ping"}\n')).toBe('{"kind":"watching"}\n');
   });
 
-  it('stands beside the files, for its own user only, and is gone when it is closed', async () => {
+  it('is in the work directory, open to its own user only, and is removed when it is closed', async () => {
     const control = await listen();
     expect(control.path).toBe(`${dir}/.capture/0123456789ab.sock`);
     expect(fs.statSync(control.path).mode & 0o777).toBe(0o600);
@@ -67,7 +67,7 @@ describe('a control socket', () => {
     expect(fs.readdirSync(`${dir}/.capture`)).toEqual([]);
   });
 
-  it('refuses another user by the kernel’s word', async () => {
+  it('refuses another user, whom the kernel names', async () => {
     const control = await listen({ uidOf: () => 12_345 });
     expect(await say(control.path, '{"kind":"ping"}\n')).toContain('"kind":"refused"');
   });
@@ -93,7 +93,7 @@ describe('a control socket', () => {
   });
 
   it.each(['nonsense\n', '{"kind":"rm"}\n', 'x'.repeat(70_000)])(
-    'refuses what is no request',
+    'refuses what is not a request',
     async (text) => {
       const control = await listen();
       expect(await say(control.path, text)).toContain('no request');
@@ -111,7 +111,7 @@ describe('a control socket', () => {
     socket.destroy();
   });
 
-  it('tells the work when the client is gone', async () => {
+  it('aborts the work when the client is gone', async () => {
     let isGone = false;
     const control = await listen({
       serve: async (_, signal) => {
@@ -133,7 +133,7 @@ describe('a control socket', () => {
     expect(new Set(answers)).toEqual(new Set(['{"kind":"watching"}\n']));
   });
 
-  it('answers what is asked, as things are, before it closes', async () => {
+  it('answers open requests with the present state before it closes', async () => {
     const asked = new Promise<void>((resolve) => {
       void listen({
         serve: async (_, signal) => {
@@ -152,7 +152,7 @@ describe('a control socket', () => {
     expect(await answer).toContain('"more":7');
   });
 
-  it('takes the place of one whose process died, without a moment in which there is none', async () => {
+  it('replaces one whose process died, without a moment in which there is none', async () => {
     const script = `require('net').createServer().listen(process.argv[1], () => process.kill(process.pid, 'SIGKILL'))`;
     const place = socketPlaces(dir, TOKEN)[0] ?? '';
     spawnSync(process.execPath, ['-e', script, place]);
@@ -174,7 +174,7 @@ describe('the place of a control socket', () => {
     expect(fs.existsSync(path.dirname(control.path))).toBe(false);
   });
 
-  it('is never longer than a socket’s name can be, and never in bytes that Node cannot say', () => {
+  it('is never longer than the name of a socket can be, and never in bytes that Node cannot express', () => {
     for (let length = 1; length < 140; length += 1) {
       for (const place of socketPlaces(`/${'w'.repeat(length)}`, TOKEN, [`/${'t'.repeat(length)}`])) {
         expect(Buffer.byteLength(`${place}.new`)).toBeLessThanOrEqual(LONGEST_SOCKET_PATH_BYTES);
@@ -192,13 +192,25 @@ describe('the place of a control socket', () => {
     expect((await listen()).path).not.toContain(dir);
   });
 
+  it('is removed where it was made, whatever has the name of its directory meanwhile', async () => {
+    fs.mkdirSync(`${dir}/shared`);
+    const control = await listen({ path: `${dir}/shared/control` });
+    fs.renameSync(`${dir}/shared`, `${dir}/moved`);
+    fs.mkdirSync(`${dir}/precious`);
+    fs.writeFileSync(`${dir}/precious/control`, 'theirs');
+    fs.symlinkSync(`${dir}/precious`, `${dir}/shared`);
+    await control.close();
+    expect(fs.readFileSync(`${dir}/precious/control`, 'utf8')).toBe('theirs');
+    expect(fs.readdirSync(`${dir}/moved`)).toEqual([]);
+  });
+
   it('that the user named is refused while another capture listens there', async () => {
     const named = `${dir}/control`;
     await listen({ path: named });
     await expect(listen({ path: named })).rejects.toMatchObject({ status: 64 });
   });
 
-  it('that the user named is refused when nobody can listen there', async () => {
+  it('that the user named is refused when it cannot be used', async () => {
     await expect(listen({ path: `${dir}/none/control` })).rejects.toMatchObject({
       status: 64,
       message: expect.stringContaining('--control'),

@@ -125,7 +125,7 @@ function open(): Run {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('a flush', () => {
-  it('counts what the kernel knows to be closed before it was called', async () => {
+  it('covers what the kernel knows to be closed before the call', async () => {
     const run = open();
     run.queued.push('a');
     const end = new Flush(run.parts).now(AbortSignal.timeout(50));
@@ -136,14 +136,14 @@ describe('a flush', () => {
     });
   });
 
-  it('looks for what gave no event where events are not enough', async () => {
+  it('scans for files without an event if events are not enough', async () => {
     const run = open();
     run.missesCloses = true;
     const { left } = await new Flush(run.parts).now(AbortSignal.timeout(50));
     expect(left).toEqual([{ path: 'found', why: 'it is being sent' }]);
   });
 
-  it('is over when all of it is stored and a record names it, however often that takes', async () => {
+  it('ends when all of this is stored and a record names it, however many rounds that takes', async () => {
     const run = open();
     run.files.closed('a', 'close', 0);
     run.recordFails = 3;
@@ -155,7 +155,7 @@ describe('a flush', () => {
     expect(run.recordFails).toBe(0);
   });
 
-  it.each(['is over', 'is given up'])('hears of closes at once until it %s', async (how) => {
+  it.each(['is over', 'is given up'])('receives closes at once until it %s', async (how) => {
     const run = open();
     run.files.closed('a', 'close', 0);
     const stop = new AbortController();
@@ -168,7 +168,7 @@ describe('a flush', () => {
     await vi.waitFor(() => expect(run.hurries).toBe(0));
   });
 
-  it('says what no record names yet', async () => {
+  it('reports files that no record names yet', async () => {
     const run = open();
     run.files.closed('a', 'close', 0);
     run.recordFails = Infinity;
@@ -186,7 +186,7 @@ describe('a flush', () => {
     });
   });
 
-  it('shares its pass with those of the same moment, and with no other', async () => {
+  it('shares its scan with flushes of the same moment, and with no others', async () => {
     const run = open();
     const needAll = vi.spyOn(run.files, 'needAll');
     const flush = new Flush(run.parts);
@@ -208,7 +208,7 @@ describe('the word of the task', () => {
   const evidence = (files: Files, name: string) => files.get(name, 'result')?.lastClose?.evidence;
   const write = (name: string): void => fs.writeFileSync(path.join(dir, name), 'x');
 
-  it('is believed of all that was closed before the call, and of nothing that is closed after it', async () => {
+  it('counts for all that was closed before the call, and for nothing that is closed later', async () => {
     const run = open();
     run.missesCloses = true;
     for (const name of ['a', 'b', 'c', 'found']) write(name);
@@ -221,7 +221,7 @@ describe('the word of the task', () => {
     expect(told).toEqual(['clean', 'clean', 'clean', 'doubtful', 'unknown']);
   });
 
-  it('is not believed of a file that somebody writes', async () => {
+  it('does not count for a file that is being written', async () => {
     const run = open();
     write('a');
     const writer = fs.openSync(path.join(dir, 'a'), 'r+');
@@ -232,7 +232,7 @@ describe('the word of the task', () => {
     expect(left.map((file) => file.path)).toEqual(['a']);
   });
 
-  it('is not given by a notice, which hurries as a flush does', async () => {
+  it('is not given by a notice, which hurries pushes as a flush does', async () => {
     const run = open();
     write('a');
     run.files.closed('a', 'close', 0, { evidence: 'doubtful' });
@@ -240,7 +240,7 @@ describe('the word of the task', () => {
     expect(evidence(run.files, 'a')).toBe('doubtful');
   });
 
-  it('gives what is staged its name before the answer', async () => {
+  it('gives staged results their names before the answer', async () => {
     const run = open();
     const named = newDeferred<void>();
     run.naming = named.promise;
@@ -254,7 +254,7 @@ describe('the word of the task', () => {
     expect((await end).left).toEqual([]);
   });
 
-  it('that comes too late for a name says so, and a notice waits for none', async () => {
+  it('that comes too late for a name says so, and a notice waits for no name', async () => {
     const run = open();
     run.naming = new Promise(() => undefined);
     run.unnamed.add('r.dat');
@@ -263,7 +263,7 @@ describe('the word of the task', () => {
     expect((await new Flush(run.parts).now(NEVER, false)).left).toEqual([]);
   });
 
-  it('is recorded before the answer, however often that takes', async () => {
+  it('is recorded before the answer, however many rounds that takes', async () => {
     const run = open();
     run.settleFails = 1;
     expect((await new Flush(run.parts).now(NEVER)).left).toEqual([]);

@@ -40,7 +40,7 @@ describe('the lag', () => {
     expect(lag.oldest()).toBeUndefined();
   });
 
-  it('counts from the close that came while the older content was sent', () => {
+  it('counts from the close during the sending of the older content', () => {
     close();
     happen({ kind: 'push-started' });
     nowMs += 8000;
@@ -50,7 +50,7 @@ describe('the lag', () => {
     expect(lag.oldest()).toMatchObject({ ms: 8000 });
   });
 
-  it('says nothing of a file that somebody writes again', () => {
+  it('leaves out a file that is being rewritten', () => {
     close();
     expect(happen({ kind: 'push-started' }, { kind: 'has-writer' })).toEqual([true, false]);
     nowMs += 60_000;
@@ -81,14 +81,12 @@ describe('the minute line', () => {
       settings: { reclaim: 'auto' },
       log: { info: (text: string, fields?: object) => void said.push({ text, fields }) },
       attempt: 1,
-      ledger: { generations: [] },
+      ledger: { generations: [], takeovers: [] },
       paths: new Paths(),
       now: () => Date.now(),
     };
     const results = {
-      get stored() {
-        return stored;
-      },
+      stored: () => Promise.resolve(stored),
       copies: { bytes: 0 },
     };
     gauges = new Gauges(...([context, results] as unknown as ConstructorParameters<typeof Gauges>));
@@ -98,14 +96,14 @@ describe('the minute line', () => {
     vi.useRealTimers();
   });
 
-  it('says what is stored, how old the newest checkpoint is, and by how much capture is behind', () => {
+  it('shows what is stored, the age of the newest checkpoint, and the lag', () => {
     const lag = { ms: 300, files: 1, path: 'r.dat' };
     expect(minuteLine({ checkpoints: 12, newestAgeMs: 8400, results: 340, bytes: 2.1 * 2 ** 30, lag })).toBe(
       '12 checkpoints safe, newest 8 s old; 340 results stored, 2.1 GiB; behind by 300 ms',
     );
   });
 
-  it('names what waits when it has waited for long', () => {
+  it('names files that have waited for long', () => {
     const lag = { ms: 14_000, files: 3, path: 'r.dat' };
     expect(minuteLine({ ...NOTHING, lag })).toBe(
       'behind by 14.0 s: 3 closed files not stored yet, the oldest is r.dat',
@@ -115,11 +113,11 @@ describe('the minute line', () => {
     );
   });
 
-  it('comes at most once a minute, however much happens', () => {
+  it('comes at most once a minute, however much happens', async () => {
     for (let tick = 0; tick < 300; tick += 1) {
       stored = { files: tick, bytes: 0 };
       gauges.stored();
-      vi.advanceTimersByTime(1000);
+      await vi.advanceTimersByTimeAsync(1000);
     }
     expect(said.map(({ text }) => text)).toEqual(
       [59, 119, 179, 239, 299].map((count) => `${count} results stored, 0 B`),
@@ -135,31 +133,31 @@ describe('the minute line', () => {
     });
   });
 
-  it('has no timer, and says nothing, while nothing happens', () => {
+  it('has no timer, and is not written, while nothing happens', async () => {
     expect(vi.getTimerCount()).toBe(0);
     stored = { files: 1, bytes: 0 };
     gauges.stored();
-    vi.advanceTimersByTime(60_000);
+    await vi.advanceTimersByTimeAsync(60_000);
     expect(said).toHaveLength(1);
     expect(vi.getTimerCount()).toBe(0);
-    vi.advanceTimersByTime(3_600_000);
+    await vi.advanceTimersByTimeAsync(3_600_000);
     expect(said).toHaveLength(1);
   });
 
-  it('is not said when there is nothing to say, nor after the end', () => {
+  it('is not written when it would be empty, nor after the end', async () => {
     gauges.stored();
-    vi.advanceTimersByTime(60_000);
+    await vi.advanceTimersByTimeAsync(60_000);
     expect(said).toEqual([]);
     gauges.stored();
     gauges.close();
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('comes again while something waits, though nothing else happens', () => {
+  it('is repeated while something waits, even if nothing else happens', async () => {
     const before = newFileState('r.dat', 'result');
     gauges.changed(decide(before, { kind: 'closed', how: 'close', atMs: Date.now() }), before);
     dir.write('r.dat', Buffer.alloc(3000));
-    vi.advanceTimersByTime(180_000);
+    await vi.advanceTimersByTimeAsync(180_000);
     expect(said).toHaveLength(3);
     expect(said[0]?.text).toBe(
       'behind by 1 min 0 s: 1 closed file (2.9 KiB) not stored yet, the oldest is r.dat',

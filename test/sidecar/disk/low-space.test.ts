@@ -1,11 +1,11 @@
 // That space runs out is said in time. The time is the test's: no clock runs.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Use, usesOf } from '../../../src/native/uses.ts';
+import { type DiskUse, diskUseOf } from '../../../src/native/disk-use.ts';
 import { LowSpace } from '../../../src/sidecar/disk/low-space.ts';
 
 describe('a work directory that is nearly full', () => {
   let said: { message: string; hint: unknown }[] = [];
-  let use: Use = { of: 'space', used: 0, limit: 1000 * 2 ** 20 };
+  let use: DiskUse = { of: 'space', used: 0, limit: 1000 * 2 ** 20 };
   let looks = 0;
   let lowSpace: LowSpace;
   const silent = (): void => undefined;
@@ -44,7 +44,7 @@ describe('a work directory that is nearly full', () => {
     await vi.advanceTimersByTimeAsync(5000);
   }
 
-  it('is said once, with what holds the space and what to do', async () => {
+  it('is reported once, with what takes the space and what to do', async () => {
     await filled(89);
     expect(said).toEqual([]);
     await filled(93);
@@ -59,7 +59,7 @@ describe('a work directory that is nearly full', () => {
     ]);
   });
 
-  it('is said again when there was room in between', async () => {
+  it('is reported again if there was room in between', async () => {
     await filled(93);
     await filled(88);
     await filled(93);
@@ -69,7 +69,7 @@ describe('a work directory that is nearly full', () => {
     expect(said).toHaveLength(2);
   });
 
-  it('is looked for after something happened, seldom in a burst, and its last change is seen', async () => {
+  it('is checked after events, seldom in a burst, and its last change is seen', async () => {
     for (let n = 0; n < 1000; n += 1) lowSpace.changed();
     await vi.advanceTimersByTimeAsync(60_000);
     expect(looks).toBe(2);
@@ -77,8 +77,8 @@ describe('a work directory that is nearly full', () => {
   });
 });
 
-it('the use of a real directory has a limit that is not passed', async () => {
-  const uses = await usesOf('/dev/shm');
+it('the use of a real directory has a limit that is not exceeded', async () => {
+  const uses = await diskUseOf('/dev/shm');
   expect(uses.map(({ of }) => of)).toContain('space');
   for (const { used, limit } of uses) expect(used).toBeLessThanOrEqual(limit === 0 ? Infinity : limit);
 });

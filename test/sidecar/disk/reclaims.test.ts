@@ -24,7 +24,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it('looks once a second at most, and at the last result of a burst, too', async () => {
+it('checks at most once a second, and after the last result of a burst, too', async () => {
   for (let n = 0; n < 90; n += 1) {
     pressureWatch.changed();
     await vi.advanceTimersByTimeAsync(10);
@@ -35,7 +35,7 @@ it('looks once a second at most, and at the last result of a burst, too', async 
   expect([looks, relieved]).toEqual([2, 1]);
 });
 
-it('goes on looking while the space may run short, and sleeps when there is room', async () => {
+it('keeps checking while the space may run short, and sleeps when there is room', async () => {
   pressure = 'near';
   pressureWatch.changed();
   await vi.advanceTimersByTimeAsync(11_000);
@@ -45,7 +45,7 @@ it('goes on looking while the space may run short, and sleeps when there is room
   expect(looks).toBe(4);
 });
 
-it('relieves a pressure that grows without anything being stored', async () => {
+it('frees space when it runs short although nothing is stored', async () => {
   pressure = 'near';
   pressureWatch.changed();
   await vi.advanceTimersByTimeAsync(100);
@@ -54,7 +54,7 @@ it('relieves a pressure that grows without anything being stored', async () => {
   expect(relieved).toBe(1);
 });
 
-it('does nothing any more once it is closed', async () => {
+it('does nothing after it is closed', async () => {
   pressure = 'high';
   pressureWatch.changed();
   pressureWatch.close();

@@ -58,7 +58,7 @@ async function launcherOf(mib: number): Promise<number> {
 const starts = new Map<number, () => Promise<void>>();
 
 describe('what a run uses', () => {
-  it('is looked at every 10 s, by one timer, however long nothing happens', () => {
+  it('is measured every 10 s, by one timer, however long nothing happens', () => {
     vi.useFakeTimers();
     const { watch, recorded } = watched(process.pid);
     watch.begin();
@@ -75,7 +75,7 @@ describe('what a run uses', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('is in the records with the memory of the task, and its peak stays when it has ended', async () => {
+  it('is recorded with the memory of the task, whose peak stays after its end', async () => {
     const launcher = await launcherOf(80);
     const { watch, recorded } = watched(launcher);
     expect(recorded()).not.toHaveProperty('task', expect.anything());
@@ -88,13 +88,13 @@ describe('what a run uses', () => {
     expect(used.capture.peakMemoryBytes).toBeGreaterThan(10 * MIB);
   });
 
-  it('is at the end what the kernel has counted of the task, where that is more', async () => {
+  it('is, at the end, what the kernel has counted for the task, if that is more', async () => {
     const { watch, recorded } = watched(process.pid);
     watch.taskEnded({ cpuS: 12_345.5, maxRssBytes: 7000 * MIB });
     expect(recorded()?.task).toMatchObject({ cpuS: 12_345.5, peakMemoryBytes: 7000 * MIB });
   });
 
-  it('goes on with what a sidecar that died had recorded', async () => {
+  it('continues from the records of a sidecar that died', async () => {
     const launcher = await launcherOf(20);
     const before: Resources = {
       task: { cpuS: 100, peakMemoryBytes: 5000 * MIB, readBytes: 1e9, writtenBytes: 2e9 },
@@ -115,7 +115,7 @@ describe('what a run uses', () => {
     expect(used === undefined ? [] : valuesOf(used, 'taskMemory')[0]).toBe(5 * MIB);
   });
 
-  it('says nothing of a task where nobody knows which processes are its', () => {
+  it('excludes a task whose processes are unknown', () => {
     const { watch, recorded } = watched(undefined);
     nowMs += EVERY_MS;
     watch.taskEnded(undefined);
@@ -124,7 +124,7 @@ describe('what a run uses', () => {
     expect(recorded()?.capture.cpuS).toBeGreaterThan(0);
   });
 
-  it('has the space that is used where the work directory is', () => {
+  it('includes the used space of the file system of the work directory', () => {
     const { watch, recorded } = watched(undefined);
     nowMs += EVERY_MS;
     watch.taskEnded(undefined);

@@ -80,8 +80,8 @@ function stored(): readonly (readonly [number, Buffer])[] {
 const text = (): string => Buffer.concat(stored().map(([, bytes]) => bytes)).toString();
 const written = (): Buffer => fs.readFileSync(`${dir.path}/log`);
 
-describe('what is new', () => {
-  it('is stored, and nothing is sent when there is none', async () => {
+describe('new output', () => {
+  it('is stored, and nothing is sent without new output', async () => {
     const one = follower();
     await look(one);
     expect(puts).toEqual([]);
@@ -92,7 +92,7 @@ describe('what is new', () => {
     expect(text()).toBe('hello\n');
   });
 
-  it('is only what the task wrote: what stood in the file before is not', async () => {
+  it('is only what the task wrote, not what was in the file before', async () => {
     write('of an earlier attempt\n');
     const one = follower({ source: { stream: 'output', fd, fromBytes: 22 } });
     write('of this one\n');
@@ -100,7 +100,7 @@ describe('what is new', () => {
     expect(text()).toBe('of this one\n');
   });
 
-  it('makes a small segment grow: a day of slow output is no thousand objects', async () => {
+  it('makes a small segment grow, so that a day of slow output does not make a thousand objects', async () => {
     const one = follower();
     for (let minute = 0; minute < 50; minute += 1) {
       write(`minute ${minute}\n`);
@@ -110,7 +110,7 @@ describe('what is new', () => {
     expect(text().split('\n')).toHaveLength(51);
   });
 
-  it('begins another segment behind 256 KiB, so that no byte is sent very often', async () => {
+  it('begins another segment after 256 KiB, so that no byte is sent very often', async () => {
     const one = follower();
     for (let turn = 0; turn < 8; turn += 1) {
       write(noise(100 * KiB, turn));
@@ -140,7 +140,7 @@ describe('what is new', () => {
     expect(Buffer.concat(plain).toString()).toBe(lines);
   });
 
-  it('is sent again after a failure, at the same place', async () => {
+  it('is sent again after a failure, at the same position', async () => {
     const one = follower();
     write('first\n');
     isDown = true;
@@ -152,8 +152,8 @@ describe('what is new', () => {
   });
 });
 
-describe('of a task that writes without end', () => {
-  it('the beginning and the newest are kept, within the limit', async () => {
+describe('a task that writes without end', () => {
+  it('keeps the beginning and the newest output, within the limit', async () => {
     const one = follower({ limitBytes: MiB });
     for (let turn = 0; turn < 20; turn += 1) {
       write(noise(300 * KiB, turn));
@@ -168,7 +168,7 @@ describe('of a task that writes without end', () => {
     for (const [at, piece] of stored()) expect(piece.equals(all.subarray(at, at + piece.length))).toBe(true);
   });
 
-  it('and is faster than the store, only the newest is read, and the keys show the gap', async () => {
+  it('has only its newest output read if it is faster than the store, and the keys show the gap', async () => {
     const one = follower({ limitBytes: MiB });
     write('start\n');
     await look(one);
@@ -180,7 +180,7 @@ describe('of a task that writes without end', () => {
   });
 });
 
-it('a file that is emptied in place goes on from its beginning, behind what was stored', async () => {
+it('a file that is emptied in place is read from its beginning, and stored after what was stored before', async () => {
   const one = follower();
   write('before\n');
   await look(one);
@@ -190,7 +190,7 @@ it('a file that is emptied in place goes on from its beginning, behind what was 
   expect(text()).toBe('before\nnew\n');
 });
 
-it('a sidecar that replaces one that died goes on in its segment', async () => {
+it('a sidecar that replaces a dead one continues its segment', async () => {
   write('before\n');
   await look(follower());
   write('after\n');

@@ -61,14 +61,14 @@ async function pushed({ closeAndRead, readAndAsk }: Between) {
   return { first: read[0], fileState: files.get('r.dat', 'result') };
 }
 
-it('is of the death’s close if the process that wrote it has died', async () => {
+it('belongs to the death’s close if the process that wrote it has died', async () => {
   const { first, fileState } = await pushed({ closeAndRead: tear });
   expect(first).toMatchObject({ content: 'half', close: { evidence: 'doubtful' } });
   expect(first?.close).toEqual(fileState?.lastClose);
   expect(fileState?.closes).toBe(2);
 });
 
-it('is never of the close before a death’s, also if somebody writes the file again before the push asks', async () => {
+it('never belongs to the close before a death’s, even if the file is written again before the push asks', async () => {
   const { first } = await pushed({
     closeAndRead: tear,
     readAndAsk: (dir) => fs.writeFileSync(`${dir}/r.dat`, 'newer'),
@@ -76,12 +76,12 @@ it('is never of the close before a death’s, also if somebody writes the file a
   expect(first).toMatchObject({ content: 'half', close: { evidence: 'doubtful' } });
 });
 
-it('is of the close of whoever lives on', async () => {
+it('belongs to the close of the process that lives on', async () => {
   const { first } = await pushed({ closeAndRead: (dir) => fs.writeFileSync(`${dir}/r.dat`, 'newer') });
   expect(first).toMatchObject({ content: 'newer', close: { evidence: 'clean' } });
 });
 
-it('is of the close that was pushed if a death has closed the file only after the reading', async () => {
+it('belongs to the close that was pushed if a death closed the file only after the reading', async () => {
   const { first, fileState } = await pushed({ readAndAsk: tear });
   expect(first).toMatchObject({ content: 'before', close: { evidence: 'clean' } });
   expect(fileState).toMatchObject({ closes: 2, lastClose: { evidence: 'doubtful' } });

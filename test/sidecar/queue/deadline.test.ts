@@ -85,7 +85,7 @@ describe('while there is time', () => {
     expect(lab.begun).toEqual([...others, 'small', 'later']);
   });
 
-  it('a small result waits for no large one, however many of them wait, and they keep their order', async () => {
+  it('a small result waits for no large one, however many large ones wait, and those keep their order', async () => {
     const large = Array.from({ length: 60 }, (_, at) => `large-${at}`);
     const lab = open(Object.fromEntries(large.map((path) => [path, 1e6])));
     for (const path of [...large, 'small']) lab.files.closed(path, 'close', 0);
@@ -95,7 +95,7 @@ describe('while there is time', () => {
     expect(lab.begun.slice(9)).toEqual(['large-8', 'large-9']);
   });
 
-  it('32 small ones are sent at once, and a large one has its turn among them', async () => {
+  it('32 small ones are sent at once, and a large one gets its turn among them', async () => {
     const names = Array.from({ length: 40 }, (_, at) => `small-${at}`);
     const lab = open({ large: 1e6 });
     for (const path of [...names.slice(0, 35), 'large', ...names.slice(35)])
@@ -114,7 +114,7 @@ describe('with a deadline', () => {
     expect(lab.begun).toEqual(['a.chk', 'small', 'middle', 'large']);
   });
 
-  it('what does not fit beside what is under way is not begun, and then nothing is waited for', async () => {
+  it('a push that does not fit beside those under way is not begun, and then nothing waits for it', async () => {
     // 8 MB in 1 s was measured; 99 s are left.
     const lab = open({ ...OTHERS, fits: 600e6, not: 750e6, never: 7e9 });
     await closeAll(lab, ['never', 'not', 'fits']);
@@ -137,7 +137,7 @@ describe('with a deadline', () => {
     expect(lab.givenUp).toEqual(['vast']);
   });
 
-  it('what a burst has just begun is not given up because little of it is acknowledged yet', async () => {
+  it('pushes that a burst has just begun are not given up because little of them is acknowledged yet', async () => {
     const large = Object.fromEntries(Array.from({ length: 7 }, (_, at) => [`large-${at}`, 8e6]));
     const lab = open({ first: 1e6, ...large });
     for (const path of ['first', ...Object.keys(large)]) lab.files.closed(path, 'close', 0);
@@ -151,7 +151,7 @@ describe('with a deadline', () => {
     expect(lab.givenUp).not.toEqual([]);
   });
 
-  it('results wait while a checkpoint keeps the link busy, but for one', async () => {
+  it('all results but one wait while a checkpoint keeps the link busy', async () => {
     const sizes = { ...OTHERS, 'a.chk': 400e6, r1: 300e3, r2: 400e3, r3: 500e3 };
     const lab = open(sizes, (path) => (path.endsWith('.chk') ? 'checkpoint' : 'result'));
     await closeAll(lab, ['r3', 'r2', 'r1', 'a.chk']);
@@ -162,7 +162,7 @@ describe('with a deadline', () => {
     expect(lab.begun).toEqual(['a.chk', 'r1', 'r2', 'r3']);
   });
 
-  it('a drain ends when the next try of what was given up comes after it', async () => {
+  it('a drain ends if the next try of what was given up would come after it', async () => {
     const lab = open({ vast: 900e6, 'a.chk': 5e6 }, (path) =>
       path.endsWith('.chk') ? 'checkpoint' : 'result',
     );
@@ -185,7 +185,7 @@ describe('with a deadline', () => {
     expect(lab.files.waiting).toBe(1);
   });
 
-  it('that is taken back everything goes again', async () => {
+  it('that is withdrawn, everything is sent again', async () => {
     const lab = open({ ...OTHERS, fits: 600e6, not: 750e6 });
     await closeAll(lab, ['not', 'fits']);
     expect(lab.begun).toEqual(['fits']);
@@ -193,7 +193,7 @@ describe('with a deadline', () => {
     expect(lab.begun).toEqual(['fits', 'not']);
   });
 
-  it('a checkpoint waits for no result that has begun before it', async () => {
+  it('a checkpoint waits for no result that began before it', async () => {
     const results = Object.fromEntries(Array.from({ length: 8 }, (_, at) => [`vast-${at}`, 900e6]));
     const lab = open({ ...results, 'a.chk': 5e6 }, (path) =>
       path.endsWith('.chk') ? 'checkpoint' : 'result',

@@ -4,7 +4,7 @@ import type { FileEvent } from '../../../src/model/file/decide.ts';
 import { newDeferred } from '../../../src/model/waiting.ts';
 import { filesThat } from './pushes.ts';
 
-it('no push begins once the run is given up, and none that failed is tried again', async () => {
+it('after the run was given up, no push begins, and no failed push is tried again', async () => {
   const run = new AbortController();
   const begun: string[] = [];
   const end = newDeferred<FileEvent>();

@@ -9,7 +9,7 @@ const copy = (size: number, closes = 1) => ({
 });
 
 describe('local copies', () => {
-  it('are counted as they come, come again and go', () => {
+  it('are counted as they appear, reappear and disappear', () => {
     const copies = new LocalCopies();
     copies.note('a', copy(10));
     copies.note('b', copy(20));

@@ -21,7 +21,7 @@ function open(): Pushes {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('a need', () => {
-  it('is met when the content of its moment is durable, whatever is closed after it', async () => {
+  it('is met when the content of that moment is durable, whatever is closed later', async () => {
     const { files, underWay } = open();
     files.closed('a', 'close', 0);
     const need = files.needAll();
@@ -45,7 +45,7 @@ describe('a need', () => {
     expect(await need.met(NEVER)).toBe(true);
   });
 
-  it('hurries only what is needed, and only until it is closed', async () => {
+  it('hurries only the needed files, and only until it is closed', async () => {
     const { files, underWay } = open();
     files.closed('a', 'close', 0);
     underWay[0]?.end(stored);
@@ -61,7 +61,7 @@ describe('a need', () => {
     expect(underWay).toHaveLength(2);
   });
 
-  it('tries again at once what the store refused', async () => {
+  it('retries at once what the store refused', async () => {
     const { files, underWay } = open();
     files.closed('a', 'close', 0);
     underWay[0]?.end({ kind: 'failed', why: 'it is down', atMs: 0 });

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { StoredFile } from '../../../src/model/format/records.ts';
 import { movedTo, storedNow, withMd5 } from '../../../src/sidecar/queue/overwritten.ts';
+import type { Store } from '../../../src/store/contract/store.ts';
 import { memoryStore } from '../../support/memory-store.ts';
 
 const RECORDED: StoredFile = {
@@ -19,7 +20,7 @@ const RECORDED: StoredFile = {
 };
 const never = new AbortController().signal;
 
-it('what a killed attempt pushed over a recorded result is noted as it stands, and found whole the next time', async () => {
+it('an object that a killed attempt pushed over a recorded result is recorded as it is, and found whole the next time', async () => {
   const store = memoryStore();
   const meta = { push: 'two', md5: '1'.repeat(32), size: '5', mtime: '2', mode: '644' };
   await store.put(RECORDED.key, Buffer.from('newer'), { meta });
@@ -44,7 +45,27 @@ it.each<[string, string, string | undefined, boolean]>([
   expect((await withMd5(store, there, never))?.md5).toBe(md5);
 });
 
-it('an object that was moved aside as a death’s is found by its push, whatever stands before it', async () => {
+it('a large object with more bytes than its metadata say is read no further than that', async () => {
+  const memory = memoryStore();
+  await memory.put(RECORDED.key, Buffer.from('newer'), { meta: { push: 'two', size: '5' } });
+  let pieces = 0;
+  async function* endless(): AsyncGenerator<Uint8Array> {
+    for (; pieces < 1000; pieces += 1) yield Buffer.from('more');
+  }
+  const there = await storedNow(memory, RECORDED, never);
+  if (there === undefined) throw new Error('it stands there');
+  const store: Store = {
+    ...memory,
+    get: async (...asked) => {
+      const got = await memory.get(...asked);
+      return got && { ...got, body: endless() };
+    },
+  };
+  expect(await withMd5(store, { ...there, storedSize: undefined }, never)).toBeUndefined();
+  expect(pieces).toBeLessThan(10);
+});
+
+it('an object that was moved aside after a death is found by its push id, whatever objects are listed before it', async () => {
   const store = memoryStore();
   const scope = { taskName: 't', index: '3' };
   const moved = (): Promise<string | undefined> => movedTo(store, scope, RECORDED, never);

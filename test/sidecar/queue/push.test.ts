@@ -32,7 +32,7 @@ test.each([
   [{ kind: 'gone' } as const, { kind: 'gone' }],
   [{ kind: 'has-writer' } as const, { kind: 'has-writer' }],
   [{ kind: 'refused', why: 'a link' } as const, { kind: 'refused', why: 'a link' }],
-])('a push that ended as %j is that event of its file', (sent, event) => {
+])('a push that ended as %j causes that event of its file', (sent, event) => {
   expect(endedPush(sent, { startedMs: 100, nowMs: 150 })).toEqual(event);
 });
 
@@ -44,7 +44,7 @@ const HANDLE: PushHandle = {
 };
 
 test.each(['checkpoint', 'result'] as const)(
-  'a push of a %s that throws is told at the first try, and is tried again',
+  'a push of a %s that throws is reported at the first try, and retried',
   async (role) => {
     const told: string[] = [];
     const gone = async (): Promise<never> => Promise.reject(new Error('the disk is gone'));

@@ -16,7 +16,11 @@ export const stored: FileEvent = {
   tookMs: 3_600_000,
 };
 
-export function filesThat(push: FilesOptions['push'], signal = new AbortController().signal): Files {
+export function filesThat(
+  push: FilesOptions['push'],
+  signal = new AbortController().signal,
+  more: Partial<FilesOptions> = {},
+): Files {
   return new Files({
     closeOf: (lastClose) => lastClose,
     isAfter: ({ atMs }, { ctimeNs }) => BigInt(ctimeNs) / 1_000_000n > atMs,
@@ -27,5 +31,6 @@ export function filesThat(push: FilesOptions['push'], signal = new AbortControll
     isStill: () => true,
     now: () => 0,
     signal,
+    ...more,
   });
 }

@@ -35,7 +35,7 @@ function begun(): { readonly ledger: CountedLedger; readonly recorder: Recorder 
   return { ledger, recorder };
 }
 
-it('writes a record once an hour, if nothing else was to be recorded', async () => {
+it('writes a record once an hour if there is nothing else to record', async () => {
   const { ledger, recorder } = begun();
   await vi.advanceTimersByTimeAsync(HOUR_MS - 1);
   expect(ledger.wrote).toEqual([]);
@@ -46,7 +46,7 @@ it('writes a record once an hour, if nothing else was to be recorded', async () 
   await recorder.stop();
 });
 
-it('counts the hour from the last record, whoever wrote it', async () => {
+it('counts the hour from the last record, no matter what wrote it', async () => {
   const { ledger, recorder } = begun();
   await vi.advanceTimersByTimeAsync(HOUR_MS / 2);
   await ledger.write(); // a checkpoint
@@ -57,7 +57,7 @@ it('counts the hour from the last record, whoever wrote it', async () => {
   await recorder.stop();
 });
 
-it('tries again after some minutes, if the store does not take it', async () => {
+it('tries again after some minutes if the store does not take it', async () => {
   const { ledger, recorder } = begun();
   ledger.failing = true;
   await vi.advanceTimersByTimeAsync(HOUR_MS + 60_000);
@@ -68,7 +68,21 @@ it('tries again after some minutes, if the store does not take it', async () => 
   await recorder.stop();
 });
 
-it('leaves no timer if it is stopped in the middle of a sign', async () => {
+it('waits before it tries again, even if very much is to be recorded', async () => {
+  const { ledger, recorder } = begun();
+  const write = vi.spyOn(ledger, 'write');
+  ledger.failing = true;
+  ledger.unrecordedCount = 4000;
+  recorder.due();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(write.mock.calls.length).toBeGreaterThan(1);
+  expect(write.mock.calls.length).toBeLessThan(10);
+  ledger.failing = false;
+  ledger.unrecordedCount = 0;
+  await recorder.stop();
+});
+
+it('leaves no timer if it is stopped while it writes a sign of life', async () => {
   const { ledger, recorder } = begun();
   let written: (() => void) | undefined;
   ledger.write = () => new Promise((resolve) => (written = resolve));
@@ -80,7 +94,7 @@ it('leaves no timer if it is stopped in the middle of a sign', async () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it('writes nothing more once it has been stopped', async () => {
+it('writes nothing after it was stopped', async () => {
   const { ledger, recorder } = begun();
   await recorder.stop();
   await vi.advanceTimersByTimeAsync(5 * HOUR_MS);

@@ -122,7 +122,7 @@ async function push(text: string): Promise<void> {
   expect((await results.push(FILE, HANDLE)).kind).toBe('stored');
 }
 
-it('an object that the result has left is deleted', async () => {
+it('an object that no longer belongs to the result is deleted', async () => {
   await push(LARGE);
   await push(SMALL);
   expect([...store.objects.keys()].toSorted()).toEqual(['r.dat.1', 'r.dat.1.zst']);
@@ -130,16 +130,22 @@ it('an object that the result has left is deleted', async () => {
   expect([...store.objects.keys()]).toEqual(['r.dat.1']);
 });
 
-it('what this run has stored, and finds unchanged when it is closed again, is not reclaimed before a record names it', async () => {
+async function allOf<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+it('a file that this run has stored, and finds unchanged at the next close, is not reclaimed before a record names it', async () => {
   await push(SMALL);
   expect((await results.push(FILE, HANDLE)).kind).toBe('unchanged');
   isRecorded = () => false;
-  expect([...results.readyToReclaim()]).toEqual([]);
+  expect(await allOf(results.readyToReclaim())).toEqual([]);
   isRecorded = () => true;
-  expect([...results.readyToReclaim()]).toMatchObject([{ path: 'r.dat' }]);
+  expect(await allOf(results.readyToReclaim())).toMatchObject([{ path: 'r.dat' }]);
 });
 
-it('content that comes back to a key while that is deleted is pushed after it', async () => {
+it('content that returns to a key during its deletion is pushed after the deletion', async () => {
   await push(LARGE);
   await push(SMALL);
   const begun = newDeferred<void>();
@@ -156,7 +162,7 @@ it('content that comes back to a key while that is deleted is pushed after it', 
   expect(store.objects.has('r.dat.1.zst')).toBe(true);
 });
 
-it('nothing of a result is deleted while it is pushed', async () => {
+it('no object of a result is deleted while it is pushed', async () => {
   await push(LARGE);
   await push(SMALL);
   let isDeleted = false;
@@ -171,7 +177,7 @@ it('nothing of a result is deleted while it is pushed', async () => {
   expect([...store.objects.keys()]).toEqual(['r.dat.1.zst']);
 });
 
-describe('a result whose close may be a death’s', () => {
+describe('a result that a death may have closed', () => {
   const KEY = 'r.dat.1';
   const PARTIAL = 'r.dat.1.partial-1';
   const close = (evidence: Close['evidence']): Close => ({ how: 'close', atMs: nowMs, evidence, seq: 1 });
@@ -191,7 +197,7 @@ describe('a result whose close may be a death’s', () => {
   const settled = (): Promise<void> => results.staged.settled(new AbortController().signal);
   afterEach(() => results.staged.close());
 
-  it('is stored at once beside its name, and is not named before its doubt is settled', async () => {
+  it('is stored at once beside its name, and gets the name only when the doubt is settled', async () => {
     expect(await pushed('doubtful', 'doubtful')).toBe('stored');
     expect(keys()).toEqual([PARTIAL]);
     expect(partials).toMatchObject([{ key: PARTIAL, suspect: true }]);
@@ -199,7 +205,7 @@ describe('a result whose close may be a death’s', () => {
     expect(results.isNamed({ path: 'r.dat', open: false, size: 8, mtimeNs }, undefined)).toBe(false);
   });
 
-  it('has its name when the task vouches for it, and an older one that stood beside goes after the record', async () => {
+  it('gets its name when the task vouches for it, and an older staged one is deleted after the record', async () => {
     await pushed('older', 'doubtful');
     await pushed('doubtful', 'doubtful');
     expect(keys()).toEqual([PARTIAL, `${PARTIAL}.~1~`]);
@@ -219,7 +225,7 @@ describe('a result whose close may be a death’s', () => {
     expect(keys()).toEqual([KEY]);
   });
 
-  it('never stands over a good one, and replaces it once it is settled', async () => {
+  it('does not replace a good one until the doubt is settled', async () => {
     await pushed('good', 'clean');
     await pushed('doubtful', 'doubtful');
     expect(text(KEY)).toBe('good');
@@ -228,7 +234,7 @@ describe('a result whose close may be a death’s', () => {
     expect(text(KEY)).toBe('doubtful');
   });
 
-  it('stays beside it when the end of the task makes it suspect', async () => {
+  it('stays beside its name when the end of the task makes it suspect', async () => {
     await pushed('good', 'clean');
     await pushed('torn', 'doubtful');
     results.staged.ended((_, one) => one?.evidence === 'doubtful');
@@ -236,7 +242,7 @@ describe('a result whose close may be a death’s', () => {
     expect([text(KEY), text(PARTIAL)]).toEqual(['good', 'torn']);
   });
 
-  it('takes a key of its own each time, also beside another task’s', async () => {
+  it('takes a new key each time, also beside another task’s', async () => {
     store.objects.set(PARTIAL, { bytes: Buffer.from('another task’s'), meta: { push: 'x' } });
     await pushed('a', 'doubtful');
     await pushed('b', 'doubtful');
@@ -254,7 +260,7 @@ describe('a result whose close may be a death’s', () => {
     expect(keys()).toEqual([KEY]);
   });
 
-  it('that is closed again with the same bytes is not sent a second time', async () => {
+  it('is not sent a second time when it is closed again with the same bytes', async () => {
     await pushed('same', 'doubtful');
     expect(await pushed('same', 'doubtful')).toBe('unchanged');
     expect(keys()).toEqual([PARTIAL]);
@@ -262,7 +268,7 @@ describe('a result whose close may be a death’s', () => {
     expect(text(KEY)).toBe('same');
   });
 
-  it('is staged when it was read only after the close that was pushed', async () => {
+  it('is staged if it was read after a later close than the pushed one', async () => {
     content = 'torn';
     const sent = await results.push(
       { ...FILE, lastClose: close('clean'), closes: 1 },
@@ -272,7 +278,7 @@ describe('a result whose close may be a death’s', () => {
     expect(keys()).toEqual([PARTIAL]);
   });
 
-  it('may have its name at once if it was read before the death', async () => {
+  it('may get its name at once if it was read before the death', async () => {
     content = 'whole';
     await results.push(
       { ...FILE, lastClose: close('clean'), closes: 1 },
@@ -281,7 +287,7 @@ describe('a result whose close may be a death’s', () => {
     expect(keys()).toEqual([KEY]);
   });
 
-  it('of an earlier attempt gets its name in whatever form, and leaves none in the other', async () => {
+  it('of an earlier attempt gets its name, compressed or not, and leaves no object in the other form', async () => {
     await push(LARGE);
     const [before] = ledgerResults.values();
     const partial = {

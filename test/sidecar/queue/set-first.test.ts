@@ -46,8 +46,8 @@ async function stores(path: string): Promise<void> {
   await turn();
 }
 
-describe('while a set is on its way', () => {
-  it('of the checkpoints only its own are begun, and results as ever', async () => {
+describe('while a set is being sent', () => {
+  it('only its own checkpoints are begun, and results as usual', async () => {
     files.setFirst(new Set(['a', 'b']));
     for (const path of ['newer', 'a', 'r', 'b', 'newest']) files.closed(path, 'close', 0);
     expect(begun).toEqual(['a', 'r', 'b']);
@@ -57,7 +57,7 @@ describe('while a set is on its way', () => {
     expect(begun).toEqual(['a', 'r', 'b', 'newer', 'newest']);
   });
 
-  it('the others begin all the same once the end has come, or a deadline', () => {
+  it('the other checkpoints begin nevertheless at the end, or with a deadline', () => {
     files.setFirst(new Set());
     files.closed('late', 'close', 0);
     expect(begun).toEqual([]);
@@ -70,7 +70,7 @@ describe('while a set is on its way', () => {
 });
 
 describe('a checkpoint that no set needs', () => {
-  it('is neither begun nor sent to its end, and nobody waits for it', async () => {
+  it('is neither begun nor finished, and nobody waits for it', async () => {
     files.setFirst(new Set(['none']));
     files.closed('waits', 'close', 0);
     files.setFirst(undefined);
@@ -88,7 +88,7 @@ describe('a checkpoint that no set needs', () => {
     await files.drained(NEVER);
   });
 
-  it('is pushed again when it was closed anew meanwhile, and when a set wants it', async () => {
+  it('is pushed again when it was closed again meanwhile, and when a set needs it', async () => {
     files.closed('a', 'close', 0);
     files.closed('a', 'close', 0);
     files.drop(() => true);
@@ -111,7 +111,7 @@ describe('a checkpoint that no set needs', () => {
   });
 });
 
-it('a push of an older state covers only its closes: the newest is pushed after it', async () => {
+it('a push of an older state covers only the closes of that state: the newest is pushed after it', async () => {
   files.setFirst(new Set());
   files.closed('a', 'close', 0);
   files.closed('a', 'close', 0);

@@ -71,7 +71,7 @@ describe('a staged object', () => {
     expect([...staged.objects()]).toEqual([]);
   });
 
-  it('gets it at once when nothing can make its close suspect any more', async () => {
+  it('gets it at once when nothing can make its close suspect anymore', async () => {
     staged.note('r', object('a', close('clean')));
     staged.note('s', object('b', close('unknown', 'rename')));
     staged.note('t', object('c', { ...close(), atMs: START_MS - DOUBT_MS }));
@@ -79,7 +79,7 @@ describe('a staged object', () => {
     expect(named).toEqual(['a', 'b', 'c']);
   });
 
-  it('gets it when the task vouches for it, and no other path’s', async () => {
+  it('gets it when the task vouches for it, but no other path’s object does', async () => {
     staged.note('r', object('a'));
     staged.note('s', object('b'));
     staged.vouched('r');
@@ -88,7 +88,7 @@ describe('a staged object', () => {
     expect(named).toEqual(['a']);
   });
 
-  it('gets it when the task vouches for it after the signal that asks it to end', async () => {
+  it('gets it when the task vouches for it after the signal to end', async () => {
     staged.signalled(START_MS);
     staged.note('r', object('a'));
     staged.vouched('r');
@@ -96,7 +96,7 @@ describe('a staged object', () => {
     expect(named).toEqual(['a']);
   });
 
-  it('that was closed after the signal has it only once the task has ended', async () => {
+  it('gets it only at the end of the task if it was closed after the signal', async () => {
     staged.note('before', object('a'));
     await passes(1);
     staged.signalled(Date.now());
@@ -121,7 +121,7 @@ describe('a staged object', () => {
     await staged.settled(NEVER);
   });
 
-  it('of a suspect close that comes after the end has none, and of another one it has', async () => {
+  it('of a close after the end gets no name if the close is suspect, and its name otherwise', async () => {
     staged.ended((_, one) => one?.evidence === 'doubtful');
     staged.note('r', object('a'));
     staged.note('s', object('b', close('clean')));
@@ -129,7 +129,7 @@ describe('a staged object', () => {
     expect(named).toEqual(['b']);
   });
 
-  it('is no longer there once newer content has the name', async () => {
+  it('is deleted once newer content has the name', async () => {
     const one = object('a');
     staged.note('r', one);
     expect(staged.has('r', one)).toBe(true);
@@ -140,8 +140,8 @@ describe('a staged object', () => {
   });
 });
 
-describe('of several objects of a path', () => {
-  it('each gets the name when its own close is settled: steady closes do not put it off', async () => {
+describe('several staged objects of one path', () => {
+  it('each get the name when their own close is settled: further closes do not delay this', async () => {
     for (const push of ['a', 'b', 'c']) {
       staged.note('r', object(push));
       await passes(4000);
@@ -155,7 +155,7 @@ describe('of several objects of a path', () => {
     expect(named).toEqual(['a', 'b', 'c']);
   });
 
-  it('the newest that is settled gets it, and none before that', async () => {
+  it('give it only to the newest one that is settled', async () => {
     staged.note('r', object('a'));
     staged.note('r', object('b'));
     staged.note('r', object('c', { ...close(), atMs: START_MS + 1 }));
@@ -166,7 +166,7 @@ describe('of several objects of a path', () => {
     expect(named).toEqual(['b', 'c']);
   });
 
-  it('all are obsolete once a newer close has the name, also one that is settled before it', async () => {
+  it('are all obsolete once a newer close has the name, even one that is settled before it', async () => {
     staged.note('r', object('a'));
     staged.note('r', object('b', close('clean')));
     await turn();
@@ -175,7 +175,7 @@ describe('of several objects of a path', () => {
     expect(named).toEqual(['b']);
   });
 
-  it('the end of the task gives it to the newest that it does not make suspect', async () => {
+  it('give it, at the end of the task, to the newest one that is not suspect', async () => {
     for (const push of ['a', 'b', 'torn']) {
       staged.note('r', object(push));
       await passes(1);
@@ -186,7 +186,7 @@ describe('of several objects of a path', () => {
     expect(staged.newest('r')?.file.push).toBe('torn');
   });
 
-  it('the task vouches for all that it has closed, and the newest gets it', async () => {
+  it('give it to the newest one when the task vouches for all', async () => {
     staged.note('r', object('a'));
     staged.note('r', object('b'));
     staged.vouched('r');
@@ -198,7 +198,7 @@ describe('of several objects of a path', () => {
 describe('a promotion', () => {
   const fails = (): Promise<void> => Promise.reject(new Error('it is down'));
 
-  it('that fails is told once, is tried again after longer and longer pauses, and is due meanwhile', async () => {
+  it('that fails is reported once, is retried after longer and longer pauses, and stays due meanwhile', async () => {
     let tries = 0;
     promotion = () => {
       tries += 1;
@@ -222,7 +222,7 @@ describe('a promotion', () => {
     expect(staged.due()).toEqual([]);
   });
 
-  it('that fails does not put off that of another path', async () => {
+  it('that fails does not delay that of another path', async () => {
     promotion = (one) => (one.file.push === 'a' ? fails() : Promise.resolve());
     staged.note('r', object('a', close('clean')));
     staged.note('s', object('b', close('clean')));
@@ -230,7 +230,7 @@ describe('a promotion', () => {
     expect(named).toEqual(['b']);
   });
 
-  it('is waited for by whoever asks, and what is not settled yet is not', async () => {
+  it('is awaited on request, but only if its close is settled', async () => {
     const may = newDeferred<void>();
     promotion = () => may.promise;
     staged.note('doubted', object('a'));
@@ -245,7 +245,7 @@ describe('a promotion', () => {
     expect(named).toEqual(['b']);
   });
 
-  it('is waited for no longer than until the signal aborts', async () => {
+  it('is awaited only until the signal aborts', async () => {
     promotion = () => new Promise(() => undefined);
     staged.note('r', object('a', close('clean')));
     const stop = new AbortController();
@@ -255,7 +255,7 @@ describe('a promotion', () => {
     expect(staged.due()).toHaveLength(1);
   });
 
-  it('is not begun, nor tried again, after the end of the run', async () => {
+  it('is neither begun nor retried after the end of the run', async () => {
     const may = newDeferred<void>();
     promotion = () => may.promise;
     staged.note('r', object('a', close('clean')));
@@ -270,22 +270,22 @@ describe('a promotion', () => {
   });
 });
 
-describe('content may have the result’s own name at once', () => {
+describe('content may get the result’s own name at once', () => {
   it.each<[string, Close['evidence'], boolean]>([
     ['while nobody died', 'clean', true],
-    ['not when its close may be a death’s', 'doubtful', false],
+    ['not when a death may have closed it', 'doubtful', false],
     ['not when nobody can see who closes it', 'unknown', false],
   ])('%s', (_, evidence, expected) => {
     expect(staged.mayBeNamed('r', close(evidence))).toBe(expected);
   });
 
-  it('after the signal that asks the task to end only if it is clean', () => {
+  it('after the signal to end, only if its close is clean', () => {
     staged.signalled(START_MS);
     const evidences = ['clean', 'doubtful', 'unknown'] as const;
     expect(evidences.map((one) => staged.mayBeNamed('r', close(one)))).toEqual([true, false, false]);
   });
 
-  it('after the end of the task as that says', () => {
+  it('after the end of the task, if that end does not make it suspect', () => {
     staged.ended((path) => path === 'r');
     expect(staged.mayBeNamed('r', close('clean'))).toBe(false);
     expect(staged.mayBeNamed('s', close('doubtful'))).toBe(true);

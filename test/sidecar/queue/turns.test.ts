@@ -13,7 +13,7 @@ function serve(ready: Ready<number>, most: number): readonly number[] {
 }
 
 describe('what is ready', () => {
-  it('is served in the order in which it came, each once', () => {
+  it('is served in the order of arrival, each once', () => {
     const ready = new Ready<number>();
     for (const key of [5, 3, 5, 9000]) ready.add(key);
     expect(serve(ready, 2)).toEqual([5, 3]);
@@ -23,7 +23,7 @@ describe('what is ready', () => {
     expect([...ready]).toEqual([]);
   });
 
-  it('stays in order over many thousands that come and go', () => {
+  it('stays in order while many thousands come and go', () => {
     const ready = new Ready<number>();
     const served: number[] = [];
     for (let key = 0; key < 30_000; key += 1) {
@@ -34,7 +34,7 @@ describe('what is ready', () => {
     expect(served).toEqual(Array.from({ length: 30_000 }, (_, key) => key));
   });
 
-  it('goes by rank from then on, equals as they came', () => {
+  it('is ordered by rank from then on, and equal ranks by arrival', () => {
     const ready = new Ready<number>();
     for (const key of [4, 7, 2]) ready.add(key);
     expect(serve(ready, 1)).toEqual([4]);
@@ -49,7 +49,7 @@ describe('what is ready', () => {
   });
 });
 
-it('the end of the run gives up each push, with its reason, and those that begin after it', () => {
+it('the end of the run gives up each push, also those that begin later, and says why', () => {
   const run = new AbortController();
   const priority = new Priority(
     () => 1,

@@ -65,8 +65,8 @@ function closed(name: string, change: Partial<FileState> = {}): void {
   fileStates.set(fileState, before);
 }
 
-describe('what the store has not got', () => {
-  it('is a new file that nobody has closed, once it holds something', () => {
+describe('a result that is not stored', () => {
+  it('may be a new file that nobody has closed, once it is not empty', () => {
     unclosed = ['r.new', 'r.empty', 'r.gone', 'other'];
     open('r.new', 'text');
     open('r.empty', '');
@@ -75,7 +75,7 @@ describe('what the store has not got', () => {
     expect(unsaved.look('checkpoint')).toEqual([]);
   });
 
-  it('is a file that was closed and is on its way, and one that its writer has open', () => {
+  it('may be a closed file that is being sent, or a file that its writer has open', () => {
     closed('r.way', { pending: true, durable: undefined });
     closed('r.held', { pending: true, blocked: true, durable: undefined });
     expect(unsaved.look('result')).toEqual([
@@ -84,7 +84,7 @@ describe('what the store has not got', () => {
     ]);
   });
 
-  it('is a stored file that was opened again and written to, until it is as it was stored', () => {
+  it('may be a stored file that was opened and written to again, until it is as it was stored', () => {
     fs.writeFileSync(path.join(root.path, 'r.log'), 'a');
     closed('r.log');
     expect(unsaved.look('result')).toEqual([]);
@@ -94,7 +94,7 @@ describe('what the store has not got', () => {
     expect(unsaved.look('result')).toEqual([]);
   });
 
-  it('is a file that was there before the task and that it appends to', () => {
+  it('may be a file from before the task to which the task appends', () => {
     fs.writeFileSync(path.join(root.path, 'r.log'), 'a');
     closed('r.log', { closes: 0, durable: undefined, inherited: factsBeneath(root, 'r.log') });
     expect(unsaved.look('result')).toEqual([]);
@@ -102,7 +102,7 @@ describe('what the store has not got', () => {
     expect(unsaved.look('result')).toEqual([{ path: 'r.log', open: true }]);
   });
 
-  it('is looked for among few files, however many there are', () => {
+  it('is searched for among few files, however many there are', () => {
     let looks = 0;
     const counting = {
       ...root,
@@ -139,7 +139,7 @@ describe('what the store has not got', () => {
     expect(unsaved.look('result')).toEqual([{ path: 'r.again', open: true }]);
   });
 
-  it('is a file that was changed without a close that its writer has given up: it is not open', () => {
+  it('may be a file that was changed without a close and whose writer is gone: it is not open', () => {
     fs.writeFileSync(path.join(root.path, 'r.log'), 'a');
     closed('r.log');
     fs.writeFileSync(path.join(root.path, 'r.log'), 'changed');
@@ -170,13 +170,13 @@ describe('a set is ahead of', () => {
   const onItsWay = (name: string, atMs: number): void =>
     closed(name, { pending: true, durable: undefined, lastClose: close(atMs) });
 
-  it('what is open, in the state that it has now', () => {
+  it('an open file, in its present state', () => {
     unclosed = ['r.new'];
     open('r.new', 'a');
     expect(unsaved.behind(SET)).toEqual([{ path: 'r.new', open: true, ...now('r.new') }]);
   });
 
-  it('what is on its way, and it follows what was closed before the last of its members', () => {
+  it('a file that is being sent, and follows it if that was closed before the last of its members', () => {
     for (const name of ['r.before', 'r.after']) write(name, 'a', CHECKPOINT_MS);
     onItsWay('r.before', CHECKPOINT_MS);
     onItsWay('r.after', CHECKPOINT_MS + 1);
@@ -186,19 +186,19 @@ describe('a set is ahead of', () => {
     ]);
   });
 
-  it('and does not follow, what was written again since that close, and nobody has closed', () => {
+  it('a file that was written again since that close and not closed, and does not follow it', () => {
     write('r.again', 'half', CHECKPOINT_MS + 10);
     onItsWay('r.again', CHECKPOINT_MS);
     expect(unsaved.behind(SET)).toEqual([{ path: 'r.again', open: false, ...now('r.again') }]);
   });
 
-  it('what its writer has open again, and does not follow it', () => {
+  it('a file that its writer has open again, and does not follow it', () => {
     write('r.open', 'a');
     closed('r.open', { pending: true, blocked: true, durable: undefined, lastClose: close(CHECKPOINT_MS) });
     expect(unsaved.behind(SET)).toEqual([{ path: 'r.open', open: true, ...now('r.open') }]);
   });
 
-  it('what it follows and is only staged, and of nothing that was closed after it', () => {
+  it('a staged file that it follows, and no staged file that was closed later', () => {
     stage('r.before', close(CHECKPOINT_MS));
     stage('r.after', close(CHECKPOINT_MS + 1));
     stage('r.inherited', undefined);
@@ -207,32 +207,32 @@ describe('a set is ahead of', () => {
     ]);
   });
 
-  it('the newer state of a staged one that was opened again', () => {
+  it('the newer state of a staged file that was opened again', () => {
     stage('r.log', close(CHECKPOINT_MS));
     unclosed = ['r.log'];
     open('r.log', 'a');
     expect(unsaved.behind(SET)).toEqual([{ path: 'r.log', open: true, ...now('r.log') }]);
   });
 
-  it('what only a walk has found, and does not follow it, whenever it was written', () => {
+  it('a file that only a walk has found, and does not follow it, whenever it was written', () => {
     write('r.found', 'a', CHECKPOINT_MS - 1);
     const lastClose = { ...close(CHECKPOINT_MS), how: 'scan' } as const;
     closed('r.found', { pending: true, durable: undefined, lastClose });
     expect(unsaved.behind(SET)).toEqual([{ path: 'r.found', open: false, ...now('r.found') }]);
   });
 
-  it('and does not follow, what was written before its members and closed after them', () => {
+  it('a file that was written before its members and closed after them, and does not follow it', () => {
     write('r.late', 'a', CHECKPOINT_MS - 1);
     onItsWay('r.late', CHECKPOINT_MS + 1);
     expect(unsaved.behind(SET)).toEqual([{ path: 'r.late', open: false, ...now('r.late') }]);
   });
 
-  it('nothing that is gone', () => {
+  it('no file that is gone', () => {
     onItsWay('r.gone', CHECKPOINT_MS);
     expect(unsaved.behind(SET)).toEqual([]);
   });
 
-  it('1,000 results at most', () => {
+  it('at most 1,000 results', () => {
     for (let n = 0; n <= 1000; n += 1) {
       write(`r.${n}`, 'a');
       onItsWay(`r.${n}`, CHECKPOINT_MS);

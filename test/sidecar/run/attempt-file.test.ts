@@ -24,21 +24,21 @@ function orderFile(): string {
   return `${root.path}/.capture/${name ?? ''}`;
 }
 
-it('an order comes back to the same attempt, and to no other', () => {
+it('an order is restored for the same attempt, and for no other', () => {
   writeOrder(place, 2, ORDER);
   expect(readOrder(place, 2)).toEqual(ORDER);
   expect(readOrder(place, 1)).toBeUndefined();
   expect(readOrder(place, 3)).toBeUndefined();
 });
 
-it('an order that is lost is no longer there, and neither is the one before it', () => {
+it('a lost order is removed, and so is the one before it', () => {
   writeOrder(place, 2, ORDER);
   writeOrder(place, 2, undefined);
   expect(readOrder(place, 2)).toBeUndefined();
   expect(fs.readdirSync(`${root.path}/.capture`)).toEqual([]);
 });
 
-it('an order that cannot be written anew leaves no older one', () => {
+it('an order that cannot be rewritten leaves no older one', () => {
   writeOrder(place, 2, ORDER);
   fs.mkdirSync(`${orderFile()}.new`);
   writeOrder(place, 2, { ...ORDER, ids: ['b.chk', 'a.chk'] });
@@ -58,7 +58,7 @@ it.each<[string, (file: string) => void]>([
       fs.symlinkSync(`${root.path}/elsewhere`, file);
     },
   ],
-])('an order that %s is none', (_, damage) => {
+])('an order that %s is ignored', (_, damage) => {
   writeOrder(place, 2, ORDER);
   damage(orderFile());
   expect(readOrder(place, 2)).toBeUndefined();

@@ -39,7 +39,7 @@ function runs(waiting: number): void {
 }
 
 describe('an outage', () => {
-  it('is said after three seconds of failures, with what waits, and once that it is over', () => {
+  it('is reported after three seconds of failures, with what waits, and its end is reported once', () => {
     runs(3);
     for (let n = 0; n < 50; n += 1) outage.tried('write', busy);
     vi.advanceTimersByTime(2900);
@@ -55,7 +55,7 @@ describe('an outage', () => {
     expect(over).toBe(1);
   });
 
-  it('is none when a write succeeds in between', () => {
+  it('is not reported when a write succeeds in between', () => {
     runs(1);
     for (let n = 0; n < 20; n += 1) {
       outage.tried('write', busy);
@@ -73,7 +73,7 @@ describe('an outage', () => {
     expect(outage.isKnown).toBe(true);
   });
 
-  it('that no retry mends is said at once, the same one only once', () => {
+  it('that no retry can cure is reported at once, and the same one only once', () => {
     runs(1);
     for (let n = 0; n < 3; n += 1) {
       outage.tried('write', denied);
@@ -84,7 +84,7 @@ describe('an outage', () => {
     ]);
   });
 
-  it('is said once more when the task ends in it, with the time that is left', () => {
+  it('is reported once more when the task ends during it, with the time that is left', () => {
     runs(2);
     outage.tried('write', denied);
     outage.drains(3_600_000);
@@ -94,14 +94,14 @@ describe('an outage', () => {
     );
   });
 
-  it('at the start is said when nothing has answered yet', () => {
+  it('at the start is reported when nothing has answered yet', () => {
     vi.advanceTimersByTime(3000);
     expect(said).toEqual([
       'the store does not work: no answer yet; waiting for it, the task is not started yet',
     ]);
   });
 
-  it('is none when only deletions fail: they have a warning of their own', () => {
+  it('is not reported when only deletions fail: they have a warning of their own', () => {
     runs(1);
     outage.tried('remove', denied);
     vi.advanceTimersByTime(60_000);

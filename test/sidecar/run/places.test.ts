@@ -1,6 +1,6 @@
 // Tasks that send to one store: who may begin a push, and who comes next.
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Places, type PushKind, type Seat } from '../../../src/sidecar/run/places.ts';
+import { Places, type PushKind, type PushQuota } from '../../../src/sidecar/run/places.ts';
 
 const SMALL: PushKind = { role: 'result', isLarge: false };
 const LARGE: PushKind = { role: 'result', isLarge: true };
@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 
 interface Task {
-  readonly seat: Seat;
+  readonly seat: PushQuota;
   readonly waiting: PushKind[];
   /** How many are under way. */
   held: number;
@@ -63,7 +63,7 @@ describe('a task alone', () => {
     expect(large.held).toBe(8);
   });
 
-  it('is told once there is room for what had none', () => {
+  it('is notified when there is room again', () => {
     const a = task('a', ...many(33, SMALL));
     a.pump();
     expect([a.held, a.seat.waits('result'), a.seat.waits('checkpoint')]).toEqual([32, true, false]);
@@ -81,23 +81,53 @@ describe('of several tasks', () => {
     a.pump();
     b.pump();
     c.pump();
-    expect([a.held, b.held, c.held]).toEqual([6, 22, 1]);
+    expect([a.held, b.held, c.held]).toEqual([4, 24, 1]);
   });
 
-  it('a checkpoint comes before a small result, and that before a large one', () => {
-    const full = task('full', ...many(8, CHECKPOINT), ...many(24, { role: 'checkpoint', isLarge: false }));
-    full.pump();
-    expect(full.held).toBe(32);
-    const large = task('a', LARGE);
-    const small = task('b', SMALL);
-    const checkpoint = task('c', CHECKPOINT);
-    for (const one of [large, small, checkpoint]) one.pump();
-    begun = [];
-    for (let n = 0; n < 7; n += 1) full.end(CHECKPOINT);
-    expect(begun).toEqual(['c checkpoint large', 'b result', 'a result large']);
+  it('a small result takes its turn with the checkpoints of another task', () => {
+    const small: PushKind = { role: 'checkpoint', isLarge: false };
+    const a = task('a', ...many(500, small));
+    const b = task('b', SMALL);
+    a.pump();
+    b.pump();
+    expect([a.held, b.held]).toEqual([32, 0]);
+    a.end(small);
+    expect([a.held, b.held]).toEqual([31, 1]);
   });
 
-  it('the one that has fewest under way comes first: two that have very much to send share evenly', () => {
+  it('endless checkpoints leave room for large results of another task', () => {
+    const a = task('a', ...many(20, CHECKPOINT));
+    const b = task('b', ...many(20, LARGE));
+    a.pump();
+    expect(a.held).toBe(6);
+    b.pump();
+    expect([a.held, b.held]).toEqual([6, 2]);
+  });
+
+  it('large results leave room for those of another task, and the task with the fewest comes next', () => {
+    const a = task('a', ...many(20, LARGE), ...many(20, SMALL));
+    const b = task('b', ...many(20, LARGE));
+    const c = task('c', ...many(8, SMALL), LARGE, LARGE);
+    a.pump();
+    b.pump();
+    c.pump();
+    expect([a.held, b.held, c.held]).toEqual([4, 2, 9]);
+    a.end(LARGE);
+    expect([a.held, b.held, c.held]).toEqual([3, 2, 9]);
+    a.end(LARGE);
+    expect([a.held, b.held, c.held]).toEqual([2, 2, 10]);
+  });
+
+  it('a task that comes later may begin one large result, even if another one holds all places for them', () => {
+    const first = task('a', ...many(20, LARGE));
+    first.pump();
+    expect(first.held).toBe(8);
+    const others = Array.from({ length: 10 }, (_, n) => task(`b${n}`, LARGE, LARGE));
+    for (const one of others) one.pump();
+    expect(others.map(({ held }) => held)).toEqual([1, 1, 1, 1, 1, 1, 1, 1, 0, 0]);
+  });
+
+  it('the task with the fewest pushes under way comes first: two with very much to send share evenly', () => {
     const a = task('a', ...many(500, SMALL));
     const b = task('b', ...many(500, SMALL));
     a.pump();
@@ -108,7 +138,7 @@ describe('of several tasks', () => {
     expect(a.held + b.held).toBe(28);
   });
 
-  it('the results of one that is stopped soon come before all other results, and need leave no room', () => {
+  it('the results of a task that must stop soon come before all other results, and need not leave room', () => {
     const a = task('a', ...many(500, SMALL));
     const b = task('b', ...many(20, LARGE));
     a.pump();
@@ -119,7 +149,7 @@ describe('of several tasks', () => {
     expect([a.held, b.held]).toEqual([20, 8]);
   });
 
-  it('one that ends leaves its room to the others', () => {
+  it('a task that ends leaves its room to the others', () => {
     const a = task('a', ...many(100, SMALL));
     const b = task('b', ...many(100, SMALL));
     a.pump();
@@ -130,7 +160,7 @@ describe('of several tasks', () => {
     expect(b.held).toBe(32);
   });
 
-  it('what must go at once goes without room, and counts', () => {
+  it('a push that must go at once goes without room, and counts', () => {
     const a = task('a', ...many(100, SMALL));
     a.pump();
     a.seat.take(CHECKPOINT);

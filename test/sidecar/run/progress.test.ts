@@ -19,28 +19,28 @@ afterEach(() => vi.useRealTimers());
 const say = (text: string): void => void (terminal += messageLines('info', text, undefined, undefined));
 
 describe('the progress line', () => {
-  it('says files, bytes, rate and the time that is left', () => {
+  it('shows files, bytes, rate and the time that is left', () => {
     const far = { what: 'storing', files: 12, filesDone: 3, bytes: 4 * 2 ** 30, bytesDone: 1.2 * 2 ** 30 };
     expect(progressLine({ ...far, bytesMoved: 1100 * MIB, elapsedMs: 10_000 })).toBe(
       'storing: 3 of 12 files, 1.2 GiB of 4.0 GiB, 110.0 MiB/s, 26.1 s left',
     );
   });
 
-  it('leaves out what nobody knows: no size of an input, nothing moved yet', () => {
+  it('leaves out what is unknown: the size of an input, the rate before any byte has moved', () => {
     const far = { what: 'restoring', files: 1, filesDone: 0, bytesDone: 0, bytesMoved: 0, elapsedMs: 1000 };
     expect(progressLine({ ...far, bytes: undefined })).toBe('restoring: 0 of 1 file, 0 B, 0 B/s');
     expect(progressLine({ ...far, bytes: 0 })).toBe('restoring: 0 of 1 file, 0 B, 0 B/s');
     expect(progressLine({ ...far, bytes: 10 })).toBe('restoring: 0 of 1 file, 0 B of 10 B, 0 B/s');
   });
 
-  it('never says more than all: of files that came meanwhile, of bytes that grew', () => {
+  it('never shows more than the total, although files were added and bytes grew', () => {
     const far = { what: 'storing', files: 2, filesDone: 3, bytes: 3, bytesDone: 5 };
     expect(progressLine({ ...far, bytesMoved: 5, elapsedMs: 1000 })).toBe(
       'storing: 2 of 2 files, 5 B, 5 B/s',
     );
   });
 
-  it('appears after a second, although nothing has come to an end by then', () => {
+  it('appears after a second, even if nothing is finished by then', () => {
     progress.begin('storing', 2, 100 * MIB);
     progress.file().moved(20 * MIB);
     vi.advanceTimersByTime(999);
@@ -51,7 +51,7 @@ describe('the progress line', () => {
     ]);
   });
 
-  it('counts what was under way before, but not in the rate, and takes back what failed', () => {
+  it('counts what was under way before, but not in the rate, and subtracts what failed', () => {
     const early = progress.file();
     early.moved(50 * MIB);
     progress.begin('storing', 2, 100 * MIB);
@@ -67,7 +67,7 @@ describe('the progress line', () => {
     expect(screen(terminal)[0]).toContain('1 of 2 files, 65.0 MiB of 100.0 MiB');
   });
 
-  it('counts from nothing for each piece of work, and never backwards', () => {
+  it('starts at zero for each piece of work, and never counts backwards', () => {
     progress.begin('restoring', 1, 5 * MIB);
     progress.file().done(5 * MIB);
     progress.end();
@@ -79,7 +79,7 @@ describe('the progress line', () => {
     expect(screen(terminal)).toEqual(['capture: storing: 0 of 2 files, 0 B of 100.0 MiB, 0 B/s']);
   });
 
-  it('is nowhere when no piece of work is shown: what is pushed while the task runs draws nothing', () => {
+  it('is not drawn outside a piece of work: pushes while the task runs draw nothing', () => {
     const file = progress.file();
     file.moved(2);
     file.done(2);
@@ -88,7 +88,7 @@ describe('the progress line', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('never mixes with messages, shorter or longer ones, and is gone at the end', () => {
+  it('never mixes with messages, shorter or longer ones, and disappears at the end', () => {
     progress.begin('storing', 2, 100 * MIB);
     vi.advanceTimersByTime(1500);
     say('short');

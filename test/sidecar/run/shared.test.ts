@@ -16,7 +16,7 @@ function burn(ms: number): void {
   while (performance.now() < untilMs);
 }
 
-it('those that send to one store share threads and places, those of another store share nothing', async () => {
+it('tasks with the same store share threads and places, tasks with different stores share nothing', async () => {
   const shared = new Shared({ isMany: true });
   const closed: string[] = [];
   const open = (name: string) => (): Pool => ({
@@ -25,8 +25,11 @@ it('those that send to one store share threads and places, those of another stor
     },
     close: async () => void closed.push(name),
   });
-  const [a, b] = [shared.common(to('s3://lab/a'), open('a')), shared.common(to('s3://lab/a'), open('b'))];
-  const c = shared.common(to('s3://lab/c'), open('c'));
+  const [a, b] = [
+    shared.pushResources(to('s3://lab/a'), open('a')),
+    shared.pushResources(to('s3://lab/a'), open('b')),
+  ];
+  const c = shared.pushResources(to('s3://lab/c'), open('c'));
   expect(a.value).toBe(b.value);
   expect(c.value.places).not.toBe(a.value.places);
   await a.release();
@@ -36,7 +39,7 @@ it('those that send to one store share threads and places, those of another stor
   expect(closed).toEqual(['c', 'a']);
 });
 
-it('each of several runs has used its part of the CPU time, of the time in which it was there', () => {
+it('each of several runs is charged its part of the CPU time, for the time in which it existed', () => {
   const shared = new Shared({ isMany: true });
   burn(20);
   const first = shared.begin();
@@ -53,7 +56,7 @@ it('each of several runs has used its part of the CPU time, of the time in which
   expect(first.memoryPart()).toBe(1);
 });
 
-it('a run alone has used all that its process has used', () => {
+it('a single run is charged everything that its process has used', () => {
   const run = new Shared({ isMany: false }).begin();
   const { user, system } = process.cpuUsage();
   expect(run.cpuS()).toBeGreaterThanOrEqual((user + system) / 1e6);

@@ -24,7 +24,7 @@ async function taskDies(): Promise<void> {
 }
 
 describe('the news of the task', () => {
-  it('reach each instant that has come, while its main process lives', () => {
+  it('reach the present while its main process lives', () => {
     news.started(child.pid as number);
     expect(news.reaches(2000)).toBe(false);
     nowMs = 2000;
@@ -32,7 +32,7 @@ describe('the news of the task', () => {
     expect(news.reaches(Infinity)).toBe(false);
   });
 
-  it('reach none after it was last seen alive once it is gone, however late it is', async () => {
+  it('reach no instant after it was last seen alive, once it is gone', async () => {
     news.started(child.pid as number);
     nowMs = 5000;
     expect(news.reaches(4000)).toBe(true);
@@ -42,7 +42,7 @@ describe('the news of the task', () => {
     expect(news.reaches(5001)).toBe(false);
   });
 
-  it('reach no instant once an exit file says that it has ended, where no process is known', () => {
+  it('reach no instant once an exit file says that it has ended, if no process is known', () => {
     let hasEnded = false;
     const watched = new TaskNews(
       () => nowMs,
@@ -54,12 +54,14 @@ describe('the news of the task', () => {
     expect(watched.reaches(1500)).toBe(false);
   });
 
-  it('reach none after a death that nobody has waited for yet', async () => {
-    // sh waits for no child while it reads.
-    const parent = spawn('sh', ['-c', 'sleep 1000 & echo $!; read line'], {
+  it('reach no instant after a death that no parent has waited for yet', async () => {
+    // The parent becomes cat, which waits for no child.
+    const parent = spawn('sh', ['-c', 'sleep 1000 & echo $!; exec cat'], {
       stdio: ['pipe', 'pipe', 'ignore'],
     });
     const pid = Number(String(await once(parent.stdout, 'data')));
+    const nameOfParent = (): string => fs.readFileSync(`/proc/${parent.pid}/comm`, 'utf8');
+    await expect.poll(nameOfParent, { interval: 1, timeout: 60_000 }).toBe('cat\n');
     news.started(pid);
     process.kill(pid, 'SIGKILL');
     const stateOf = (): string | undefined =>
@@ -67,11 +69,11 @@ describe('the news of the task', () => {
     await expect.poll(stateOf, { interval: 1, timeout: 60_000 }).toBe('Z');
     nowMs = 60_000;
     expect(news.reaches(50_000)).toBe(false);
-    parent.stdin.end('\n');
+    parent.stdin.end();
     await once(parent, 'exit');
   });
 
-  it('are as old as the time where nobody names a process', () => {
+  it('reach the present if no process is known', () => {
     nowMs = 60_000;
     expect(news.reaches(50_000)).toBe(true);
   });

@@ -18,7 +18,7 @@ it('ends with --drain-timeout, and gives the last record ten seconds more', () =
   expect(window.record.aborted).toBe(true);
 });
 
-it('gives up all that is still under way when it is over', () => {
+it('gives up everything that is still under way when it is over', () => {
   const stop = new AbortController();
   open(Date.now() + 5000, stop);
   vi.advanceTimersByTime(4999);
@@ -50,7 +50,7 @@ it('is over when everything is given up', () => {
   expect([window.files.aborted, window.record.aborted]).toEqual([true, true]);
 });
 
-it('is used by a step that the store refuses, until it ends; by nothing else', async () => {
+it('is used only by a step that the store refuses, until the window ends', async () => {
   vi.useRealTimers();
   const stop = new AbortController();
   let tries = 0;
@@ -68,7 +68,7 @@ it('is used by a step that the store refuses, until it ends; by nothing else', a
   expect(tries).toBe(4);
 });
 
-it('gives what a step returns once the store works', async () => {
+it('returns the result of a step once the store works', async () => {
   vi.useRealTimers();
   let tries = 0;
   const step = async (): Promise<string> => {

@@ -29,7 +29,7 @@ function open(): { stopping: Stopping; did: string[]; limited: string[]; window:
   return { stopping: new Stopping(options as unknown as StoppingOptions), did, limited, window };
 }
 
-it('a notice makes what is closed go at once, and says again and again what the drain takes', () => {
+it('after a notice, closed files are sent at once, and the time that the drain needs is reported repeatedly', () => {
   vi.useFakeTimers();
   const { stopping, did } = open();
   stopping.noticed(60_000);
@@ -41,7 +41,7 @@ it('a notice makes what is closed go at once, and says again and again what the 
   expect(did.slice(6)).toEqual(['deadline undefined']);
 });
 
-it('a notice in the drain shortens it', () => {
+it('a notice during the drain shortens it', () => {
   const { stopping, did, window } = open();
   stopping.drains(window);
   stopping.noticed(60_000);
@@ -50,13 +50,13 @@ it('a notice in the drain shortens it', () => {
   expect(did).toEqual(['deadline 59000', 'window 60000']);
 });
 
-it('advice makes what is closed safe and sets no deadline', () => {
+it('a recommendation makes closed files safe and sets no deadline', () => {
   const { stopping, did } = open();
   stopping.advised();
   expect(did).toEqual(['companions undefined', 'flush']);
 });
 
-it('a signal to the task makes each close that follows prove nothing, since the first one', () => {
+it('from the first signal to the task on, no close proves anything', () => {
   const { stopping, did } = open();
   stopping.taskSignalled(5);
   stopping.taskSignalled(7);
@@ -64,7 +64,7 @@ it('a signal to the task makes each close that follows prove nothing, since the 
   expect(did.slice(0, 2)).toEqual(['staged 5', 'companions 5']);
 });
 
-it('a notice lifts --bandwidth until it is taken back, and a signal to the task for good', () => {
+it('a notice suspends --bandwidth until it is withdrawn; a signal to the task suspends it for good', () => {
   const { stopping, limited } = open();
   stopping.noticed(60_000);
   expect(limited).toEqual(['lifted', 'rate forgotten']);

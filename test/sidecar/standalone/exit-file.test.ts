@@ -21,20 +21,20 @@ afterEach(() => {
 });
 
 describe('an exit file', () => {
-  it('that is empty says nothing, however long it stands', () => {
+  it('that is empty does not count, however old it is', () => {
     fs.writeFileSync(file, '');
     expect(exitFile.look()).toBe(false);
     vi.advanceTimersByTime(60_000);
     expect(exitFile.look()).toBe(false);
   });
 
-  it('with the end of its line counts at once', async () => {
+  it('with a complete line counts at once', async () => {
     fs.writeFileSync(file, '7\n');
     expect(exitFile.look()).toBe(true);
     expect(await exitFile.said).toMatchObject({ status: { code: 7, reason: undefined } });
   });
 
-  it('without one counts when it has stood for half a second', async () => {
+  it('without the end of the line counts when it is half a second old', async () => {
     fs.writeFileSync(file, '14');
     expect(exitFile.look()).toBe(false);
     vi.advanceTimersByTime(400);
@@ -47,13 +47,13 @@ describe('an exit file', () => {
     expect(await exitFile.said).toMatchObject({ status: { code: 143, reason: undefined } });
   });
 
-  it('is found also where the kernel tells nothing of it', async () => {
+  it('is also found if the kernel reports no event', async () => {
     fs.writeFileSync(file, '0\n');
     vi.advanceTimersByTime(5000);
     expect(await exitFile.said).toMatchObject({ status: { code: 0, reason: undefined } });
   });
 
-  it('says when it was written, and not when it was found', async () => {
+  it('counts from its writing, not from its discovery', async () => {
     fs.writeFileSync(file, '143\n');
     const agoMs = 3_600_000;
     const at = (Date.now() - agoMs) / 1000;
@@ -62,7 +62,7 @@ describe('an exit file', () => {
     expect((await exitFile.said).status.atMs).toBeLessThanOrEqual(clockMs() - agoMs);
   });
 
-  it('is never of the future, whatever clock its file system has', async () => {
+  it('is never dated in the future, whatever the clock of its file system', async () => {
     fs.writeFileSync(file, '143\n');
     fs.utimesSync(file, 1e10, 1e10);
     expect(exitFile.look()).toBe(true);
@@ -70,7 +70,7 @@ describe('an exit file', () => {
   });
 
   it.skipIf(process.getuid?.() !== 0)(
-    'of another user is not believed where everybody may put names, as in /tmp',
+    'of another user does not count in a directory where everybody may create files, such as /tmp',
     async () => {
       fs.chmodSync(dir.path, 0o1777);
       fs.writeFileSync(file, '0\n');
@@ -82,7 +82,7 @@ describe('an exit file', () => {
     },
   );
 
-  it.skipIf(process.getuid?.() !== 0)('of the container of the task may have another user', async () => {
+  it.skipIf(process.getuid?.() !== 0)('of the task’s container may belong to another user', async () => {
     fs.chmodSync(dir.path, 0o777);
     fs.writeFileSync(file, '3\n');
     fs.chownSync(file, 65_534, 65_534);

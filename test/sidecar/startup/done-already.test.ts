@@ -77,22 +77,22 @@ it('is the attempt whose last record says so', async () => {
   expect(await done()).toBe(1);
 });
 
-it('is none of another run', async () => {
+it('is no attempt of another run', async () => {
   expect(await done('b')).toBeUndefined();
 });
 
-it('is none whose last record is damaged: nobody knows what it said', async () => {
+it('is no attempt whose last record is damaged: nobody knows what it said', async () => {
   store.objects.set(recordKey(SCOPE, 1, 2, 'done'), { bytes: Buffer.from('{'), meta: {} });
   expect(await done()).toBeUndefined();
 });
 
-it('is none that a later attempt went on from', async () => {
+it('is no attempt that a later attempt continued from', async () => {
   record(2, 0, 'started');
   record(2, 1, 'stored', { results: [RESULT] });
   expect(await done()).toBeUndefined();
 });
 
-it('stays so after an attempt that died before its first record of what it stored, if all still stands', async () => {
+it('still holds after an attempt that died before it recorded any result, if all results are still there', async () => {
   record(2, 0, 'started');
   store.objects.set(recordKey(SCOPE, 2, 1, 'list'), {
     bytes: Buffer.from(textWithSum({ format: 1, results: [] })),
@@ -103,7 +103,7 @@ it('stays so after an attempt that died before its first record of what it store
   expect(await done()).toBeUndefined();
 });
 
-it('is found out, too, when that attempt ends between our look and our claim, which is given back', async () => {
+it('is also found if that attempt ends between our check and our claim, and we give the claim back', async () => {
   store = memoryStore();
   record(1, 0, 'started');
   const listing = await listRecords(store, SCOPE);

@@ -101,7 +101,7 @@ const put = (name: string, run: string, mtime: string, bytes = 'abc'): unknown =
 const partial = (name: string, mtimeNs = '10'): StoredFile =>
   stored(name, { key: `${name}.0.partial-2`, mtimeNs, suspect: true });
 
-it('is what the set is ahead of, and is said by name', async () => {
+it('is a result that the set is ahead of, and a warning names it', async () => {
   expect(await lacks([behind('traj', true), behind('frame', false)])).toEqual([
     'traj true 2',
     'frame false 2',
@@ -111,13 +111,13 @@ it('is what the set is ahead of, and is said by name', async () => {
   ]);
 });
 
-it('is nothing of a file that still stands in the work directory', async () => {
+it('is no file that is still in the work directory', async () => {
   fs.writeFileSync(path.join(dir, 'traj'), 'all that was written');
   expect(await lacks([behind('traj', true)])).toEqual([]);
   expect(warned).toEqual([]);
 });
 
-it('is what a local file lacks that is empty, or only what was stored of it before', async () => {
+it('is a local file that is empty, or that holds only what was stored of it before', async () => {
   fs.writeFileSync(path.join(dir, 'empty'), '');
   fs.writeFileSync(path.join(dir, 'part'), 'old');
   const results = [stored('part', { mtimeNs: '9' })];
@@ -158,22 +158,22 @@ it.each([
   },
 );
 
-it('is lacking when the object under its name was cut', async () => {
+it('is missing when the object under its name was cut short', async () => {
   put('frame', 'run-2', '10', 'ab');
   const none = { last: 'checkpoint' } as const;
   expect(await lacks([behind('frame', false)], none)).toEqual(['frame false 2']);
   expect(found).toEqual([]);
 });
 
-it('is not looked for in the store when each attempt has said its end', async () => {
+it('is not searched for in the store when each attempt has recorded its end', async () => {
   put('frame', 'run-2', '10');
   expect(await lacks([behind('frame', false)])).toEqual(['frame false 2']);
 });
 
-describe('what stands beside the result’s name', () => {
+describe('an object beside the result’s name', () => {
   const followed = [{ ...behind('frame', false), followed: true }];
 
-  it('is whole when it is what a good set has followed, and nothing is said of it', async () => {
+  it('is whole when a good set has followed it, and no message names it', async () => {
     expect(await lacks(followed, { partials: [partial('frame')] })).toEqual([
       'frame false 2 frame.0.partial-2 whole',
     ]);
@@ -184,7 +184,7 @@ describe('what stands beside the result’s name', () => {
     ['a set that a death may have closed', { suspect: true }, '10'],
     ['a set whose attempt never said that nobody had died', { unproven: true }, '10'],
     ['a set that followed another state of it', {}, '9'],
-  ])('is said by its key beside %s', async (_, marks, mtimeNs) => {
+  ])('is named by its key beside %s', async (_, marks, mtimeNs) => {
     expect(await lacks(followed, { partials: [partial('frame', mtimeNs)], marks })).toEqual([
       'frame false 2 frame.0.partial-2',
     ]);
@@ -193,7 +193,7 @@ describe('what stands beside the result’s name', () => {
     ]);
   });
 
-  it('is the newest of many states that no record names', async () => {
+  it('is the newest of several states that no record names', async () => {
     for (let n = 0; n <= 10; n += 1) {
       const key = partialKey('frame', SCOPE, { attempt: 2, n }, false);
       store.objects.set(key, { bytes: Buffer.from('x'), meta: { run: 'run-2', mtime: `${n}`, size: '1' } });

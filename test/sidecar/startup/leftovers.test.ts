@@ -57,14 +57,14 @@ async function restored(
   return fs.readdirSync(dir.path).filter((name) => name !== '.capture');
 }
 
-it('goes aside if it is newer than the set and not in it', async () => {
+it('is moved aside if it is newer than the set and not in it', async () => {
   for (const name of ['ck.a', 'ck.b']) write(name, 5);
   expect(await restored({ checkpoints: ['ck.?'] }, ['ck.a'])).toEqual(['ck.a']);
   expect(fs.readdirSync(path.join(dir.path, '.capture/aside'))).toEqual(['1-ck.b']);
   expect(warned).toEqual(['written after checkpoint 1-4 and not in it, now in .capture/aside/: ck.b']);
 });
 
-it('goes with its directory, which a program may take for a checkpoint', async () => {
+it('is moved with its directory, which a program may take for a checkpoint', async () => {
   write('step-4/a', 0);
   write('step-5/sub/a', 5);
   expect(await restored({ checkpoints: ['step-*/'] }, ['step-4/a'])).toEqual(['step-4']);
@@ -81,7 +81,7 @@ it.each([
   expect(warned).toEqual([]);
 });
 
-it('stays if local files are to stay', async () => {
+it('stays if the user wants local files to stay', async () => {
   write('ck.a', 0);
   write('ck.b', 5);
   expect(await restored({ checkpoints: ['ck.*'] }, ['ck.a'], 'newest')).toEqual(['ck.a', 'ck.b']);

@@ -54,13 +54,13 @@ async function read(store: Store): Promise<void> {
 }
 
 describe('a start', () => {
-  it('waits for no answer for as long as a drain, and for a minute at most', () => {
+  it('waits for an answer as long as a drain, but at most a minute', () => {
     expect(startLimitMs({ drainTimeoutMs: 3_600_000 })).toBe(60_000);
     expect(startLimitMs({ drainTimeoutMs: 5000 })).toBe(5000);
     expect(startLimitMs({ drainTimeoutMs: 0 })).toBe(1000);
   });
 
-  it('ends after that, whatever is asked and however often it is asked again, and says why', async () => {
+  it('ends after that, whatever the request and however often it is retried, and says why', async () => {
     open(new StoreError('transient', 'HeadObject s3://b/k: no answer', { hint: 'look at it' }));
     const store = patience.over({ ...memoryStore(), head: never });
     void store.head('a');
@@ -76,7 +76,7 @@ describe('a start', () => {
     });
   });
 
-  it('goes on for as long as answers come', async () => {
+  it('continues as long as answers come', async () => {
     const slow = {
       ...memoryStore(),
       head: () => new Promise<undefined>((r) => setTimeout(() => r(undefined), LIMIT_MS - 1)),
@@ -90,7 +90,7 @@ describe('a start', () => {
     expect(ended).toBeUndefined();
   });
 
-  it('goes on while the answer is that the store is busy, and lets the driver pause', async () => {
+  it('continues while the store answers that it is busy, and lets the driver pause', async () => {
     const store = patience.over({ ...memoryStore(), head: never });
     void store.head('a');
     for (let n = 0; n < 5; n += 1) {
@@ -106,7 +106,7 @@ describe('a start', () => {
   it.each([
     ['', Infinity],
     [', breaks off, and is asked for again', 20],
-  ])('ends when an object comes a byte a second%s', async (_, pieces) => {
+  ])('ends when an object arrives a byte a second%s', async (_, pieces) => {
     const reading = read(patience.over(trickles(1, 1000, pieces)));
     await pass(LIMIT_MS - 1);
     expect(ended).toBeUndefined();
@@ -115,14 +115,14 @@ describe('a start', () => {
     if (pieces < Infinity) await Promise.all([reading, pass(LIMIT_MS)]);
   });
 
-  it('goes on for a day over a link that is slow, but a link', async () => {
+  it('continues for a day over a link that is slow but works', async () => {
     const store = patience.over(trickles(AT_THE_RULE_BYTES / 10, 5000));
     void read(store);
     await pass(24 * 3_600_000);
     expect(ended).toBeUndefined();
   });
 
-  it('does not count the time in which nothing is asked', async () => {
+  it('does not count the time without a request', async () => {
     const store = patience.over({ ...memoryStore(), folders: never });
     await store.head('a');
     await pass(10 * LIMIT_MS);
@@ -131,7 +131,7 @@ describe('a start', () => {
     expect(ended).toBeUndefined();
   });
 
-  it('has all the time once it is over, and also where a task runs already', async () => {
+  it('has no limit once it is over, nor if a task runs already', async () => {
     const store = patience.over({ ...memoryStore(), head: never });
     void store.head('a');
     patience.close();
@@ -143,7 +143,7 @@ describe('a start', () => {
     expect(replaced.signal.aborted).toBe(false);
   });
 
-  it('leaves the store as it was once it is over', () => {
+  it('restores the store’s own limits when it is over', () => {
     const own = memoryStore();
     const store = patience.over(own);
     expect(store.put).not.toBe(own.put);

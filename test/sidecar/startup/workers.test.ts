@@ -9,12 +9,12 @@ const log = {
 } as unknown as Log;
 
 describe('the directory of the spool', () => {
-  it('is the one for temporary files, in silence', () => {
+  it('is the one for temporary files, without a message', () => {
     expect(spoolDirOf({ spoolDir: undefined }, log)).toBe(os.tmpdir());
     expect(said).toEqual([]);
   });
 
-  it('is a warning where that cannot be used', () => {
+  it('causes a warning if that directory cannot be used', () => {
     const before = process.env['TMPDIR'];
     process.env['TMPDIR'] = '/proc/self/status';
     try {
@@ -30,14 +30,14 @@ describe('the directory of the spool', () => {
     ]);
   });
 
-  it('is named as the user has named it', () => {
+  it('is named as the user named it', () => {
     said.length = 0;
     expect(spoolDirOf({ spoolDir: '/no/such' }, log)).toBe('/no/such');
     expect(said).toEqual([expect.stringMatching(/^cannot write in \/no\/such \(--spool\): ENOENT/)]);
   });
 });
 
-it('a file that has no room in the spool is named once, with what is too small', () => {
+it('a file that does not fit into the spool is named once, with what is too small', () => {
   said.length = 0;
   const MiB = 2 ** 20;
   const spoolFull = spoolWarner(log, { spoolLimitBytes: 8 * MiB });

@@ -1,11 +1,11 @@
-// An open file description (open(2)): what a descriptor stands for, with its place and its flags.
+// An open file description (open(2)): what a descriptor refers to, with its offset and its flags.
 import type { Dentry, Inode } from './inode.ts';
 import type { InotifyInstance } from './inotify.ts';
 
 interface Common {
-  /** Descriptors that stand for it. */
+  /** The number of descriptors that refer to it. */
   references: number;
-  /** Told when there is something to read. */
+  /** Called when there is something to read. */
   onReadable?: (() => void) | undefined;
 }
 

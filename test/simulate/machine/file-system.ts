@@ -1,5 +1,5 @@
-// The file systems of all machines in one tree: names, inodes, and what each change tells to those that watch. Every call
-// is one moment. What a process has open is in machine/kernel.ts.
+// The file systems of all machines in one tree: names, inodes, and the events of each change for those that watch.
+// Every call is atomic. What a process has open is in machine/kernel.ts.
 import { failure } from './failure.ts';
 import { type Dentry, Inode, type Kind } from './inode.ts';
 import { IN, notify } from './inotify.ts';
@@ -11,7 +11,7 @@ export interface Found {
 }
 
 export interface WalkOptions {
-  /** A link at the end leads on. */
+  /** Follows a link in the last component. */
   readonly follow: boolean;
   /** openat2(2): RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS. */
   readonly isBeneath?: boolean;
@@ -21,7 +21,7 @@ const MOST_LINKS = 40;
 
 export class FileSystem {
   readonly root: Inode;
-  /** Told of each file that gets a name, or loses one. */
+  /** Called for each file that gets or loses a name. */
   onNamed: (dentry: Dentry) => void = () => undefined;
   onUnnamed: (dentry: Dentry) => void = () => undefined;
   readonly #nowNs: () => bigint;
@@ -142,7 +142,7 @@ function directoryBit(inode: Inode): number {
   return inode.kind === 'directory' ? IN.ISDIR : 0;
 }
 
-/** The root has no name: one that leads nowhere stands for it. */
+/** The root has no name, so it gets one that is in no directory. */
 function selfOf(directory: Inode): Dentry {
   return directory.self ?? { parent: directory, name: '', inode: directory, isLinked: true };
 }

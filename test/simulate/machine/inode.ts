@@ -1,7 +1,7 @@
-// Inodes and the names that lead to them. A name (dentry) outlives its link: what is closed after an unlink or under a
-// name that was replaced is still told to the directory, under the last name that it had.
+// Inodes and their names. A name (dentry) outlives its link: if a file is closed after its name was unlinked or
+// replaced, the directory still gets the event, under the last name of the file.
 
-/** Of a directory, by an instance of inotify. */
+/** A watch on a directory by an instance of inotify. */
 export interface Watching {
   readonly instance: {
     queue(event: { watch: number; mask: number; cookie: number; name: string }): void;
@@ -25,11 +25,11 @@ export class Inode {
   readonly kind: Kind;
   mode: number;
   data: Buffer = Buffer.alloc(0);
-  /** Of a link. */
+  /** The target of a symbolic link. */
   target = '';
-  /** Of a directory. */
+  /** The entries of a directory. */
   readonly entries: Map<string, Dentry>;
-  /** The one name of a directory. */
+  /** The only name of a directory. */
   self: Dentry | undefined;
   links = 0;
   mtimeNs: bigint;
@@ -55,7 +55,7 @@ export class Inode {
   }
 }
 
-/** Absolute; of a name that is gone, as proc_pid_fd(5) has it. */
+/** The absolute path; for a name that is gone, as in proc_pid_fd(5). */
 export function pathOf(dentry: Dentry | undefined): string {
   if (dentry === undefined) return '/';
   const above = pathOf(dentry.parent.self);

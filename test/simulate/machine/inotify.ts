@@ -1,5 +1,5 @@
-// inotify(7): a queue of events for each instance, in order, of limited length, in which an event like the last one is
-// left out. Bytes as the kernel gives them.
+// inotify(7): each instance has an ordered queue of limited length, which drops an event that equals the last one.
+// Events are read as bytes, as from the kernel.
 import type { Inode, Watching } from './inode.ts';
 
 export const IN = {
@@ -31,7 +31,7 @@ export class InotifyInstance {
   readonly #watches = new Map<number, InotifyWatch>();
   #queue: Queued[] = [];
   #lastNumber = 0;
-  /** There is something to read. */
+  /** Called when there is something to read. */
   onReadable: (() => void) | undefined;
 
   constructor(mostQueued: number, onDropped: () => void) {
@@ -39,7 +39,7 @@ export class InotifyInstance {
     this.#onDropped = onDropped;
   }
 
-  /** One watch for each inode, whatever leads there. */
+  /** One watch for each inode, whichever path leads to it. */
   add(inode: Inode, mask: number): number {
     for (const watch of inode.watches) {
       if (watch.instance !== this) continue;
@@ -86,7 +86,7 @@ export class InotifyInstance {
     return this.#queue.length > 0;
   }
 
-  /** As many whole events as fit; 0 when none waits. */
+  /** Reads as many whole events as fit; 0 if there is none. */
   read(bytes: Buffer): number {
     let at = 0;
     let taken = 0;
@@ -120,7 +120,7 @@ function bytesOf({ name }: Queued): number {
   return HEADER_BYTES + (name === '' ? 0 : Math.ceil((Buffer.byteLength(name) + 1) / 16) * 16);
 }
 
-/** Tells all that watch this directory. */
+/** Sends an event to all watches of this directory. */
 export function notify(directory: Inode, mask: number, name: string, cookie = 0): void {
   for (const watch of directory.watches) {
     if ((watch.mask & mask & ~IN.ISDIR) === 0) continue;

@@ -1,4 +1,5 @@
-// The kernel of the simulated machines: processes, what they have open, and the system calls on files, each for a process.
+// The kernel of the simulated machines: processes, their descriptors, and the system calls on files, each made by a
+// process.
 import { type Description, isWritable, O } from './description.ts';
 import { failure } from './failure.ts';
 import { FileSystem, type Found, type WalkOptions } from './file-system.ts';
@@ -10,12 +11,12 @@ import { Dead, SimProcess } from './process.ts';
 export interface KernelOptions {
   readonly nowMs: () => number;
   readonly nowNs: () => bigint;
-  /** Of one instance of inotify. */
+  /** The limit of one inotify instance. */
   readonly mostQueuedEvents: number;
   readonly count: (what: string) => void;
-  /** It never waits for anything. */
+  /** Called for a process that never waits for anything. */
   readonly spins: (process: SimProcess) => void;
-  /** SIGCHLD is due. */
+  /** Called when a SIGCHLD is due. */
   readonly childDied: (parent: SimProcess) => void;
 }
 
@@ -25,19 +26,19 @@ export interface ProcessSeed {
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-/** Far more than a walk over all files of a simulated machine makes. */
+/** Far more than a scan of all files of a simulated machine takes. */
 const MOST_CALLS_AT_ONCE = 20_000;
 const SIGNALS: Readonly<Record<string, number>> = { SIGHUP: 1, SIGINT: 2, SIGKILL: 9, SIGTERM: 15 };
 
 export class Kernel {
   readonly files: FileSystem;
   readonly processes = new Map<number, SimProcess>();
-  /** Below this directory only the task finds room: of ENOSPC programs know nothing here. */
+  /** Below this directory, only the task finds room: the simulated programs cannot handle ENOSPC. */
   full: { readonly below: string; readonly untilMs: number } | undefined;
   readonly #options: KernelOptions;
   #lastPid = 100;
   #lastMs = -1;
-  /** Since time last went on. */
+  /** System calls since time last advanced. */
   #callsAtOnce = 0;
 
   constructor(options: KernelOptions) {
@@ -55,7 +56,7 @@ export class Kernel {
     return process;
   }
 
-  /** Ends a process: closes what it has open, gives its children away, and tells its parent. */
+  /** Ends a process: closes its descriptors, gives its children away, and tells its parent. */
   exit(process: SimProcess, status: number): void {
     if (!process.isAlive) return;
     process.isAlive = false;
@@ -86,7 +87,7 @@ export class Kernel {
     this.exit(process, SIGNALS[signal] ?? 9);
   }
 
-  /** What the process does with it is its own; without a word, it is killed. */
+  /** Sends a signal. A process without a handler is killed. */
   signal(process: SimProcess, signal: string): void {
     if (!process.isAlive) return;
     if (signal === 'SIGKILL') this.kill(process, signal);
@@ -94,7 +95,7 @@ export class Kernel {
     else if (signal === 'SIGTERM' || signal === 'SIGHUP' || signal === 'SIGINT') this.kill(process, signal);
   }
 
-  /** Its parent has waited for it. */
+  /** Called when its parent has waited for it. */
   reap(process: SimProcess): void {
     if (process.isAlive) return;
     process.isZombie = false;
@@ -105,7 +106,7 @@ export class Kernel {
     this.processes.delete(process.pid);
   }
 
-  /** To be called by each system call. Throws if the process is dead, or dies of its fault here. */
+  /** Each system call calls this. Throws if the process is dead, or dies here by a fault of its plan. */
   enter(process: SimProcess): void {
     if (!process.isAlive) throw new Dead();
     const nowMs = this.#options.nowMs();
@@ -118,7 +119,7 @@ export class Kernel {
     throw new Dead();
   }
 
-  /** It makes calls and never lets time go on: nothing else of it would ever happen. */
+  /** Ends a process that makes calls without letting time advance: nothing else would ever happen. */
   #endSpinning(process: SimProcess): never {
     this.#options.spins(process);
     this.kill(process, 'SIGKILL');
@@ -147,7 +148,7 @@ export class Kernel {
     return this.files.walk(this.files.root, path.startsWith('/') ? path : `${process.cwd}/${path}`, options);
   }
 
-  /** Throws ENOENT when nothing is there. */
+  /** Throws ENOENT if nothing is there. */
   inodeAt(process: SimProcess, path: string, options: WalkOptions): Inode {
     const { dentry } = this.find(process, path, options);
     if (dentry === undefined) throw failure('ENOENT', 'stat', path);
@@ -295,7 +296,7 @@ export class Kernel {
     return description;
   }
 
-  /** Of the task, what is written is its own affair. */
+  /** The task's own writes always find room. */
   #needRoom(process: SimProcess, path: string, call: string): void {
     if (this.full === undefined || process.name === 'task' || process.name === 'daemon') return;
     if (this.#options.nowMs() > this.full.untilMs || !path.startsWith(this.full.below)) return;
@@ -332,7 +333,7 @@ export class Kernel {
   }
 }
 
-/** The nearest one above that adopts orphans (prctl(2), PR_SET_CHILD_SUBREAPER). */
+/** The nearest ancestor that adopts orphans (prctl(2), PR_SET_CHILD_SUBREAPER). */
 function subreaperOf(process: SimProcess): SimProcess | undefined {
   let at = process.parent;
   while (at !== undefined && !(at.isSubreaper && at.isAlive)) at = at.parent;
@@ -340,7 +341,7 @@ function subreaperOf(process: SimProcess): SimProcess | undefined {
 }
 
 export interface OpenOptions {
-  /** Beneath this directory, through no link (openat2(2)). */
+  /** Resolves beneath this directory, through no link (openat2(2)). */
   readonly dirfd?: number;
   readonly mode?: number;
 }

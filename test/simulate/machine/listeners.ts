@@ -1,4 +1,4 @@
-// What a process listens to, as process.on() has it: signals, messages of its parent, the end of its channel.
+// What a process listens to through process.on(): signals, messages of its parent, the end of its channel.
 import type { SimProcess } from './process.ts';
 
 export type Listener = (what: unknown) => void;
@@ -13,7 +13,7 @@ export function listenersOf(process: SimProcess, name: string): Set<Listener> {
   return some;
 }
 
-/** Calls them all; false if there is none. */
+/** Calls all listeners; false if there is none. */
 export function tellListeners(process: SimProcess, name: string, what: unknown): boolean {
   const some = [...listenersOf(process, name)];
   for (const listener of some) listener(what);

@@ -1,7 +1,8 @@
-// /proc, as far as capture reads it: processes, their children, environments and descriptors. Made when it is read.
+// The part of /proc that capture reads: processes, their children, environments and descriptors. Each file is made when
+// it is read.
 import type { SimProcess } from './process.ts';
 
-/** What is seen of the kernel here. */
+/** The part of the kernel that /proc shows. */
 export interface ProcSource {
   readonly processes: ReadonlyMap<number, SimProcess>;
   pathOfDescriptor(process: SimProcess, fd: number): string;
@@ -10,7 +11,7 @@ export interface ProcSource {
 const PF_EXITING = 0x4;
 const PF_ANY = 0x400000;
 
-/** Undefined for what is no file below /proc, or is gone. */
+/** Undefined if it is no file below /proc, or is gone. */
 export function readProcFile(kernel: ProcSource, reader: SimProcess, path: string): string | undefined {
   if (!path.startsWith('/proc/')) return undefined;
   if (path === '/proc/self/mountinfo') return '1 0 8:1 / / rw - ext4 /dev/sda1 rw\n';

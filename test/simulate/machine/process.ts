@@ -1,4 +1,4 @@
-// A process as the kernel knows it: descriptors, parent, and how it ended. What it computes is elsewhere: the sidecar is
+// A process as the kernel knows it: descriptors, parent, and how it ended. What it runs is elsewhere: the sidecar is
 // the real code, a task is a list of steps.
 import type { Description } from './description.ts';
 
@@ -19,24 +19,24 @@ export class SimProcess {
   readonly startMs: number;
   readonly children = new Set<SimProcess>();
   readonly descriptors = new Map<number, Description>();
-  /** It runs no code any more. */
+  /** False once it runs no code any more. */
   isAlive = true;
-  /** It is dying: files are being closed. */
+  /** True while it is dying, and its files are being closed. */
   isExiting = false;
-  /** Nobody has waited for it. */
+  /** True until its parent waits for it. */
   isZombie = false;
-  /** Of children that it has waited for (cminflt). */
+  /** Page faults of children that it has waited for (cminflt). */
   childFaults = 0;
-  /** As wait(2) gives it. */
+  /** The status of wait(2). */
   status = 0;
-  /** It gets no CPU before. */
+  /** It gets no CPU before this instant. */
   stalledUntilMs = 0;
-  /** It dies at the system call with this number, from now. */
+  /** It dies at this system call from now. */
   callsLeft = Infinity;
   isSubreaper = false;
   onSignal: ((signal: string) => void) | undefined;
   readonly onDeath = new Set<() => void>();
-  /** Its first thread's name of the work directory, for relative paths. */
+  /** The path of the current directory, for relative paths. */
   cwd = '/';
 
   constructor({ pid, parent, name, environment, startMs }: ProcessOptions) {
@@ -48,13 +48,13 @@ export class SimProcess {
     parent?.children.add(this);
   }
 
-  /** The lowest number that is free, as open(2) has it. */
+  /** The lowest free number, as for open(2). */
   freeDescriptor(): number {
     for (let fd = 3; ; fd += 1) if (!this.descriptors.has(fd)) return fd;
   }
 }
 
-/** What code of a process that has died meets at its next system call. It must have no effect any more. */
+/** Thrown by the next system call of a process that has died. The code must have no effect any more. */
 export class Dead extends Error {
   constructor() {
     super('this process has died');

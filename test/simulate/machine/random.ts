@@ -1,4 +1,4 @@
-// The one source of choice: the same seed gives the same numbers, on every machine.
+// The only source of choices: the same seed gives the same numbers on every machine.
 
 /** mulberry32 */
 export class Random {
@@ -29,7 +29,7 @@ export class Random {
     return choices[this.int(choices.length)] as T;
   }
 
-  /** Between two instants, as often short as long: log-uniform, whole ms. */
+  /** Log-uniform between two durations, whole ms: short ones are as frequent as long ones. */
   ms(least: number, most: number): number {
     return Math.round(least * (most / least) ** this.next());
   }
@@ -39,7 +39,7 @@ export class Random {
     return items.map(() => rest.splice(this.int(rest.length), 1)[0] as T);
   }
 
-  /** As randomUUID() of node:crypto gives it. */
+  /** As randomUUID() of node:crypto. */
   uuid(): string {
     const hex = Array.from({ length: 4 }, () =>
       Math.floor(this.next() * 2 ** 32)

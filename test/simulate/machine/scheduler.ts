@@ -1,14 +1,14 @@
-// Virtual time. All that happens is an event at an instant, of one process or of nobody; between two events all microtasks
-// run. Time only jumps from one event to the next, so that an hour in which nothing happens costs nothing.
+// Virtual time. Everything that happens is an event at an instant, and belongs to one process or to the outside world.
+// After each event, all microtasks run. Time jumps from one event to the next, so an hour without events costs nothing.
 import { Dead, type SimProcess } from './process.ts';
 
-/** The real one: the simulated process has another (replaced/globals.ts). */
+/** The real one, as simulated processes have their own (replaced/globals.ts). */
 const { nextTick } = globalThis.process;
 
 export interface Event {
   atMs: number;
   readonly seq: number;
-  /** Undefined: of the world outside, which never dies. */
+  /** Undefined for the outside world, which never dies. */
   readonly owner: SimProcess | undefined;
   readonly act: () => void;
   isCancelled: boolean;
@@ -16,13 +16,13 @@ export interface Event {
 
 export class Scheduler {
   nowMs = 0;
-  /** Whose event runs, and whose microtasks. */
+  /** The process whose event runs, with its microtasks. */
   running: SimProcess | undefined;
-  /** Of a process; by default it ends the simulator. */
+  /** Called for an uncaught error of a process; by default it ends the simulator. */
   onUncaught = (_process: SimProcess, error: unknown): void => {
     throw error;
   };
-  /** Events that ran. */
+  /** The number of events that ran. */
   events = 0;
   #seq = 0;
   readonly #heap: Event[] = [];
@@ -34,15 +34,15 @@ export class Scheduler {
     return event;
   }
 
-  /** The same for who runs now. */
+  /** The same for the running process, after `ms`. */
   after(ms: number, act: () => void): Event {
     return this.at(this.nowMs + ms, this.running, act);
   }
 
-  /** Runs events until `isOver`, or nothing is left to happen. True: it is over. */
+  /** Runs events until `isOver`, or until none is left. True if it is over. */
   run(isOver: () => boolean): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      // What is queued in a microtask for the next tick runs when no microtask is left.
+      // Ticks that microtasks queue run once no microtask is left.
       const again = (): void => nextTick(turn);
       const turn = (): void => {
         try {
@@ -58,7 +58,10 @@ export class Scheduler {
     });
   }
 
-  /** Runs the next event of a process now, inside of another's: it has a core of its own. Only one that awaits nothing may. */
+  /**
+   * Runs the next event of a process now, within the event of another: it has a core of its own. Only for processes
+   * that await nothing.
+   */
   runEarly(process: SimProcess, withinMs: number): boolean {
     let next: Event | undefined;
     for (const event of this.#heap) {
@@ -92,7 +95,7 @@ export class Scheduler {
     return false;
   }
 
-  /** What is thrown here nobody has caught: it ends the process. */
+  /** Nobody has caught what is thrown here: it ends the process. */
   #act({ act, owner }: Event): void {
     try {
       act();

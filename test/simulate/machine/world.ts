@@ -1,5 +1,5 @@
-// One schedule's world: its time, its choices, its kernel, its stores. What stands in for Node and libc finds the world
-// that runs now here: there is one at a time.
+// The world of one schedule: its time, choices, kernel and stores. The replacements for Node and libc find the current
+// world here: there is only one at a time.
 import { tellListeners } from './listeners.ts';
 import { type Event, Scheduler } from './scheduler.ts';
 import { Kernel } from './kernel.ts';
@@ -8,17 +8,17 @@ import { Random } from './random.ts';
 
 /** The time of day at which every schedule begins. */
 const EPOCH_MS = 1_767_225_600_000;
-/** At so many of the sidecar's system calls the task takes its next step, if that is due so soon. */
+/** At this share of the sidecar's system calls the task takes its next step, if it is due that soon. */
 const PREEMPTED = 0.02;
 const EARLY_MS = 100;
-/** Until a signal is handled. */
+/** The time until a signal is handled. */
 const SIGNAL_MS = 0.05;
-/** What performance.now() was then. */
+/** performance.now() at that time. */
 const UP_MS = 1000;
 
 export interface WorldOptions {
   readonly seed: number;
-  /** How coarse the times of files are, ms: a tick of the kernel before Linux 6.13, then 0. */
+  /** The granularity of file times, ms: a tick of the kernel before Linux 6.13, then 0. */
   readonly tickMs: number;
   readonly mostQueuedEvents: number;
   readonly osRelease: string;
@@ -31,11 +31,11 @@ export class World {
   readonly kernel: Kernel;
   readonly counts = new Map<string, number>();
   readonly osRelease: string;
-  /** The pid that each process has given its own: what code without a process sees. */
+  /** A process for code that belongs to none. */
   readonly outside: SimProcess;
-  /** Told of a process that makes calls without end while no time goes by. */
+  /** Called for a process that makes calls without end while time stands still. */
   onSpin = (_process: SimProcess): void => undefined;
-  /** Its steps await nothing. */
+  /** The task, whose steps await nothing. */
   task: SimProcess | undefined;
   readonly #trace: ((line: string) => void) | undefined;
 
@@ -73,7 +73,7 @@ export class World {
     return EPOCH_MS + this.scheduler.nowMs;
   }
 
-  /** Whose code runs. */
+  /** The process whose code runs. */
   get process(): SimProcess {
     return this.scheduler.running ?? this.outside;
   }
@@ -90,7 +90,7 @@ export class World {
     this.#trace?.(`${this.nowMs.toFixed(3).padStart(12)}  ${line}`);
   }
 
-  /** A system call of the process that runs now: one moment. */
+  /** A system call of the running process, which is atomic. */
   call<T>(act: (process: SimProcess) => T): T {
     const { process } = this;
     this.kernel.enter(process);
@@ -98,14 +98,14 @@ export class World {
     return act(process);
   }
 
-  /** The task goes on while the sidecar is between two system calls. */
+  /** Lets the task go on between two system calls of the sidecar. */
   #preempt(): void {
     const task = this.task;
     if (task?.isAlive === true && this.scheduler.runEarly(task, EARLY_MS))
       this.count('the task goes on between two calls');
   }
 
-  /** The same in libuv's pool: some time later, in any order. */
+  /** The same in libuv's thread pool: some time later, in any order. */
   callLater<T>(act: (process: SimProcess) => T): Promise<T> {
     const { process } = this;
     if (!process.isAlive) return Promise.reject(new Dead());
@@ -137,12 +137,12 @@ export function theWorld(): World {
   return current;
 }
 
-/** Also before the first world: modules look at a clock when they are loaded. */
+/** Works before the first world, too: modules read the clock when they are loaded. */
 export function timesNow(): { readonly upMs: number; readonly timeOfDayMs: number } {
   return current ?? { upMs: UP_MS, timeOfDayMs: EPOCH_MS };
 }
 
-/** The same of who asks. */
+/** The same for the pid. */
 export function pidNow(): number {
   return current?.process.pid ?? 1;
 }

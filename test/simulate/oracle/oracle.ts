@@ -1,5 +1,5 @@
-// Knows what the programs have closed, and when; sees every object that the store gets and every file that goes; and says
-// what must never be. It believes records only where they promise something.
+// Knows what the programs have closed, and when. Sees every object that the store gets and every file that is deleted,
+// and reports what must never happen. It believes records only where they promise something.
 import { createHash } from 'node:crypto';
 import type { SimProcess } from '../machine/process.ts';
 import { type State, stateIn } from '../program/content.ts';
@@ -14,7 +14,7 @@ import {
 } from '../../../src/model/format/records.ts';
 
 export interface Finding {
-  /** One word for what must never be. */
+  /** A name for what must never happen. */
   readonly rule: string;
   readonly atMs: number;
   readonly what: string;
@@ -25,7 +25,7 @@ interface Closed {
   readonly state: State | undefined;
   readonly atMs: number;
   readonly order: number;
-  /** Of the schedule, from 1 on. */
+  /** The attempt of the schedule, from 1 on. */
   readonly attempt: number;
 }
 
@@ -44,55 +44,55 @@ interface OracleOptions {
 }
 
 const TRIES_EACH = 2;
-/** By exit status: the task was killed, or something could not be stored. */
+/** Exit statuses: the task was killed, or something could not be stored. */
 const FAILURES: ReadonlySet<number> = new Set([70, 74, 137, 143]);
-/** It did not begin: the store gave no answer that it could go by. */
+/** The attempt did not begin: the store gave no answer to rely on. */
 const UNAVAILABLE = 69;
 const INTERNAL = 70;
-/** Faults that leave the launcher and the sidecar their time to store all. */
+/** Faults that leave the launcher and the sidecar time to store everything. */
 const ORDERLY: ReadonlySet<Fault['kind']> = new Set(['term', 'task-dies']);
-/** Of no place in the order of closes. */
+/** Has no place in the order of closes. */
 const GONE = -1;
 export const INDEX = '7';
 export const TASK_NAME = 'sim';
-/** A state that stood for less than this, nobody need have read: the push before it may have been under way. */
+/** A state that existed for less than this may be missed: the push before it may still have been under way. */
 const BRIEFLY_MS = 1000;
 const RECORDS = `.capture/${TASK_NAME}/${INDEX}/`;
 
 export class Oracle {
   readonly findings: Finding[] = [];
   readonly #options: OracleOptions;
-  /** By content: what programs have closed themselves. */
+  /** What programs have closed themselves, by content. */
   readonly #closed = new Map<string, Closed>();
-  /** By path: the last that was closed. */
+  /** The last close, by path. */
   readonly #lastClosed = new Map<string, Closed>();
-  /** By path: the newest that a record names under its good key. */
+  /** The newest state that a record names under its good key, by path. */
   readonly #promised = new Map<string, Closed>();
-  /** By file, whatever its name was: the last that was closed. */
+  /** The last close, by file, whatever its name was. */
   readonly #lastOf = new Map<string, Closed>();
   /** States that the program began to overwrite as soon as they were closed. */
   readonly #brief = new Set<Closed>();
   readonly #judged = new Set<string>();
   readonly #records = new Map<string, CaptureRecord>();
   #order = 0;
-  /** Of the schedule. */
+  /** Attempts of the schedule. */
   #attempts = 0;
   readonly #claims = new Set<number>();
-  /** By good key: the state that stands there, and its content. */
+  /** The state under a good key, and its content. */
   readonly #underName = new Map<string, { readonly text: string; readonly closed: Closed }>();
-  /** Generations that were called good, and their newest round: what each later attempt is promised. */
+  /** Generations that were called good, with their newest round: each later attempt may rely on them. */
   readonly #safeRounds = new Map<string, number>();
   #isLauncherLost = false;
   #newestAttempt = 0;
   /** Closes before the newest task began. */
   #begunAt = 0;
-  /** Attempts that ended as if the task, or the set that it began with, were to blame. */
+  /** Attempts whose end may be the fault of the task, or of the set that it began with. */
   #failures = 0;
-  /** What stood in the work directory before the newest task. */
+  /** What was in the work directory before the newest task. */
   #found: ReadonlyMap<string, string> = new Map();
   /** capture has stopped a process that this attempt's task had left behind. */
   #hasStoppedDaemon = false;
-  /** The record that is looked at came after the claim of the next attempt. */
+  /** The record that is judged came after the claim of the next attempt. */
   #isLate = false;
   counts = new Map<string, number>();
 
@@ -102,7 +102,7 @@ export class Oracle {
 
   // --- what programs do
 
-  /** `isGone`: of a machine that another attempt has taken over from. */
+  /** `isGone`: on a machine whose index another attempt has taken over. */
   closed(path: string, content: string, isGone = false): void {
     const now = { path, state: stateIn(content), atMs: this.#options.nowMs(), attempt: this.#attempts };
     if (isGone) {
@@ -137,7 +137,7 @@ export class Oracle {
     this.#begunAt = this.#order;
     this.#found = found;
     const attempt = Number(process.environment['CAPTURED_ATTEMPT'] ?? this.#newestAttempt);
-    // A machine that stood still while it began may not know yet that another has the index.
+    // A machine that stalled at its start may not know yet that another one has the index.
     if (restored === '' || attempt < this.#newestAttempt) return;
     const generation = this.#generation(restored);
     if (generation === undefined) return this.#find('restored-unknown', `${restored} is in no record`);
@@ -149,26 +149,26 @@ export class Oracle {
       ...generation.members.map(({ path }) => stateIn(found.get(path) ?? '')?.round ?? 0),
     );
     const safeRound = Math.max(0, ...this.#safeRounds.values());
-    // From one set attempts fail twice, then the one before it is tried (docs/semantics.md).
+    // Attempts fail twice from one set, then the set before it is tried (docs/semantics.md).
     if (round < safeRound && this.#failures < TRIES_EACH)
       this.#find('restored-elder', `${restored} has round ${round}, and ${safeRound} was safe`);
   }
 
-  /** How many there were by now. */
+  /** The number of closes by now. */
   get closes(): number {
     return this.#order;
   }
 
-  /** `capture flush` has answered that all which was closed by then is stored and recorded. */
+  /** `capture flush` has answered that all that was closed by then is stored and recorded. */
   flushed(closes: number): void {
     for (const { name, role } of this.#options.plan.files) {
       const last = this.#lastClosed.get(name);
-      // What an earlier attempt closed, this one's flush does not know.
+      // The flush of this attempt does not know what an earlier one closed.
       if (role !== 'result' || last === undefined || last.order > closes || last.order <= this.#begunAt)
         continue;
       const there = this.#options.objectAt(`${name}.${INDEX}`);
       const stored = there === undefined ? undefined : this.#closed.get(there);
-      // What a scan found after the kernel had dropped events, the task has not vouched for.
+      // The task has not vouched for what a scan found after the kernel had dropped events.
       const isBeside = this.#overflows() && this.#isAnywhere(last);
       if ((stored?.order ?? GONE) < last.order && !isBeside)
         this.#find(
@@ -179,7 +179,7 @@ export class Oracle {
     }
   }
 
-  /** Nobody sees how the task ends: what it closed last may be called suspect (docs/semantics.md). */
+  /** Nobody sees how the task ends: its last closes may be called suspect (docs/semantics.md). */
   launcherDied(): void {
     this.#isLauncherLost = true;
   }
@@ -194,20 +194,20 @@ export class Oracle {
     if (path === undefined) return;
     const closed = this.#closed.get(text);
     if (closed === undefined && this.isBlind) return;
-    // Half written when a machine died, and the process that would have written it again was stopped before: the task has
-    // ended with 0 beside it.
+    // The file was half written when a machine died, and the process that would have written it again was stopped
+    // before. The task has ended with 0 beside it.
     if (closed === undefined && this.#hasStoppedDaemon && this.#found.get(path) === text) return;
     if (closed === undefined)
       return this.#find('good-name-torn', `${key} holds what nobody has closed: ${short(text)}`);
     this.#replaced(key, { text, closed });
     const promised = this.#promised.get(path);
-    // The request of a machine that stood still may be on its way: what it replaces is stored anew, by the end.
+    // The request of a stalled machine may be on its way: what it replaces is stored again by the end.
     if (closed.order === GONE) return;
     if (promised !== undefined && closed.order < promised.order)
       this.#find('elder-after-younger', `${key} holds ${short(text)}, and ${shown(promised)} was recorded`);
   }
 
-  /** The sidecar deletes a file of the task: all of it must be stored. */
+  /** The sidecar deletes a file of the task, so all of it must be stored. */
   deleted(path: string, content: string): void {
     if (!this.#options.keys().some((key) => this.#options.objectAt(key)?.includes(content) === true))
       return this.#find('deleted-unstored', `${path}: ${short(content)}`);
@@ -221,18 +221,18 @@ export class Oracle {
       this.#find('deleted-unrecorded', `${path}: ${short(content)}`);
   }
 
-  /** What an earlier attempt stored under a good name stays, under another one. */
+  /** What an earlier attempt stored under a good name must be kept, under another name. */
   #replaced(key: string, now: { readonly text: string; readonly closed: Closed }): void {
     const before = this.#underName.get(key);
     this.#underName.set(key, now);
-    // A machine that stands still is in no order with others.
+    // A stalled machine has no order with others.
     if (before === undefined || before.text === now.text || this.#freezes()) return;
     if (before.closed.attempt === now.closed.attempt) return;
     if (!this.#options.keys().some((one) => one !== key && this.#options.objectAt(one) === before.text))
       this.#find('replaced-silently', `${key}: ${short(before.text)} of an earlier attempt is nowhere else`);
   }
 
-  /** So long it waits for the store at its end, and at most so long at its start. */
+  /** True if the plan limits the wait for the store, at the end and at the start. */
   #isHurried(): boolean {
     return this.#options.plan.options.includes('--drain-timeout');
   }
@@ -254,31 +254,34 @@ export class Oracle {
     if (FAILURES.has(status)) this.#failures += 1;
     const newest = this.#newestRecord();
     const isRecorded = newest !== undefined && isLast(newest.kind);
-    // A machine that stood still may have claimed the next attempt meanwhile.
+    // A stalled machine may have claimed the next attempt meanwhile.
     if (status === 0 && !this.#freezes() && !isRecorded)
       this.#find('done-unrecorded', `exit 0, and the newest record is ${newest?.kind ?? 'nowhere'}`);
     const isOrderly = !hasStoppedDaemon && faults.every(({ kind }) => ORDERLY.has(kind));
     if (status === UNAVAILABLE && isOrderly && this.#isReachable())
       this.#find('gave-up', 'the store refuses a request now and then, and the run did not begin');
     if (status === INTERNAL && isOrderly) this.#find('internal-error', `the run ended with ${status}`);
-    if (isOrderly) this.#drained();
-    // Of a task that nobody tells of, 0 only says what became of what was seen.
+    // A watch that gets two stop signals does not wait for the end of the task.
+    const isTwice =
+      this.#options.plan.command === 'watch' && faults.filter(({ kind }) => kind === 'term').length > 1;
+    if (isOrderly && !isTwice) this.#drained();
+    // If nobody reports the end of the task, 0 only says what became of what was seen.
     if (status !== 0 || this.isBlind || newest?.kind === 'ended') return;
     for (const { name, role } of this.#options.plan.files) {
       if (role !== 'result') continue;
       const last = this.#lastClosed.get(name);
       const there = this.#options.objectAt(`${name}.${INDEX}`);
-      // Of a process left behind that is ended before it begins, an earlier attempt may have told more.
+      // If a leftover process was ended before this task began, an earlier attempt may have seen more of it.
       if (last === undefined || (hasStoppedDaemon && last.order <= this.#begunAt)) continue;
       const stored = there === undefined ? undefined : this.#closed.get(there);
-      // A machine that was given up may have gone on, and be the one that wrote last.
+      // A machine that was given up may have gone on, and have written last.
       const isOfGone = stored?.order === GONE && stored.atMs >= last.atMs;
       if (stored?.order !== last.order && !isOfGone && !this.#isNamed(name))
         this.#find(
           'done-without-result',
           `exit 0, ${name}.${INDEX} holds ${short(there ?? 'nothing')}, and ${shown(last)} was closed last`,
         );
-      // Under a name that nobody has, a machine that stood still may store it after that record.
+      // A stalled machine may store it after that record, under a name that nobody else uses.
       else if (
         isRecorded &&
         !this.#freezes() &&
@@ -292,49 +295,49 @@ export class Oracle {
     }
   }
 
-  /** It is stored, whatever its name. */
+  /** True if the state is stored, whatever its name. */
   #isAnywhere(state: Closed): boolean {
     const { keys, objectAt } = this.#options;
     return keys().some((key) => this.#closed.get(objectAt(key) ?? '') === state);
   }
 
-  /** Requests are refused now and then, and answered when they are tried again. */
+  /** True if requests are refused only now and then, and answered when they are retried. */
   #isReachable(): boolean {
     const { outages, silences, lateArrivals } = this.#options.plan.weather;
     return outages.length + silences + lateArrivals === 0 && !this.#isHurried() && !this.#freezes();
   }
 
-  /** There was time: what the task has closed is stored, under whatever name. */
+  /** There was time, so what the task has closed must be stored, under whatever name. */
   #drained(): void {
     const { plan } = this.#options;
-    // A machine that stood still may have taken the index over.
+    // A stalled machine may have taken over the index.
     if (!isCalm(plan.weather) || this.#isHurried() || this.#freezes() || this.isBlind) return;
     const left = this.#newestRecord()?.left ?? [];
     for (const { name, role } of plan.files) {
       const last = this.#lastClosed.get(name);
       if (role !== 'result' || last === undefined || last.order <= this.#begunAt) continue;
-      // Of an attempt that was ended before its task began.
+      // It belongs to an attempt that was ended before its task began.
       if (last.attempt !== this.#attempts) continue;
-      // A watch may begin when the task writes it again.
+      // A watch may begin while the task writes the file again.
       if (plan.command === 'watch' && this.#lastOf.get(name) !== last) continue;
       if (this.#brief.has(last)) continue;
       if (!this.#isAnywhere(last))
         this.#find('not-drained', `${shown(last)} was closed, nobody was in a hurry, and it is nowhere`);
-      // Of earlier attempts there may be more to miss.
+      // In later attempts, what earlier ones have left may be named, too.
       else if (this.#attempts === 1 && left.some(({ path }) => path === name))
         this.#find('not-drained', `${shown(last)} is stored, and the record says that it is not`);
     }
   }
 
   /**
-   * A machine dies: what the task closed longer ago than that, and left alone since, is stored, whatever name it has, or
-   * named. To be called where nothing went wrong before.
+   * A machine dies. What the task closed longer ago than `boundMs`, and has not touched since, must be stored under any
+   * name, or be named. Call it only if nothing went wrong before.
    */
   dies(boundMs: number): void {
     const beforeMs = this.#options.nowMs() - boundMs;
     const bodies = new Set(this.#options.keys().map((key) => this.#options.objectAt(key)));
     for (const [content, closed] of this.#closed) {
-      // What programs have made anew under another name is no longer needed.
+      // What programs have written again under another name is no longer needed.
       if (closed.atMs > beforeMs || this.#lastOf.get(closed.state?.file ?? closed.path) !== closed) continue;
       if (!bodies.has(content) && !this.#isNamed(closed.path))
         this.#find(
@@ -344,7 +347,7 @@ export class Oracle {
     }
   }
 
-  /** Records that name what is not there. */
+  /** Finds records that name objects that do not exist. */
   missing(): void {
     const newest = this.#newestRecord();
     if (newest === undefined) return;
@@ -361,12 +364,12 @@ export class Oracle {
     return [...this.#records].toSorted(([a], [b]) => (a < b ? -1 : 1)).at(-1)?.[1];
   }
 
-  /** The newest record names something that is not stored whole. */
+  /** True if the newest record names something that is not stored completely. */
   hasLeft(): boolean {
     return (this.#newestRecord()?.left.length ?? 0) > 0;
   }
 
-  /** The newest record says that it does not have this file as it was closed last. */
+  /** True if the newest record says that the last close of this file is not stored. */
   #isNamed(path: string): boolean {
     const newest = this.#newestRecord();
     const lacking = newest?.generations.flatMap((one) => one.lacking ?? []) ?? [];
@@ -383,13 +386,13 @@ export class Oracle {
     this.#records.set(key, record);
     this.#newestAttempt = Math.max(this.#newestAttempt, record.attempt);
     this.#claims.add(record.attempt);
-    // A watch that dies after its last record is started again, and begins anew.
+    // A watch that dies after its last record is restarted, and begins a new attempt.
     if (this.#claims.size > this.#attempts && this.#options.plan.command === 'run')
       this.#find(
         'claimed-twice',
         `${this.#claims.size} attempts are claimed, and ${this.#attempts} have begun`,
       );
-    // On its way when its machine died: nobody was told, and the next attempt has read what was there.
+    // The record was on its way when its machine died. Nobody was told, and the next attempt has read what was there.
     this.#isLate = record.attempt < this.#newestAttempt;
     for (const { path, key: stored } of record.results) {
       const content = this.#options.objectAt(stored);
@@ -416,17 +419,17 @@ export class Oracle {
       path,
       content: this.#options.objectAt(key),
     }));
-    // Of a machine that stood still, a record may come after its objects are gone.
+    // A record of a stalled machine may come after its objects are gone.
     if (this.#isLate && members.some(({ content }) => content === undefined)) return;
-    // In a directory all names are declared: a killed process may have left what it had not renamed yet.
+    // All names in a directory are declared: a killed process may have left files that it had not renamed yet.
     const torn = members.filter(
       ({ path, content }) => !path.endsWith('.tmp') && content !== undefined && !this.#closed.has(content),
     );
-    // What it does not see, it cannot judge: nor can we say of which round such a member is.
+    // What capture does not see, it cannot judge, and we cannot say which round such a member belongs to.
     if (torn.length > 0 && this.isBlind) return;
     for (const { path, content = '' } of torn)
       this.#find('set-torn', `set ${name}: ${path} holds ${short(content)}`);
-    // The task has found it so and vouches for it, as of a set that is marked incomplete.
+    // The task has found it like this and vouches for it, as for a set that is marked incomplete.
     const isAsFound = ({ path, content }: (typeof members)[number]): boolean =>
       generation.proof === 'said' && content !== undefined && this.#found.get(path) === content;
     const states = members
@@ -435,7 +438,7 @@ export class Oracle {
     if (states.length > 0) this.#judgeRounds(name, generation, states);
   }
 
-  /** `capture watch` sees no death of a task that nobody tells it of (docs/semantics.md). */
+  /** `capture watch` sees no death of a task if nobody reports it (docs/semantics.md). */
   get isBlind(): boolean {
     const { command, exitFile } = this.#options.plan;
     return command === 'watch' && exitFile !== 'always';
@@ -443,7 +446,7 @@ export class Oracle {
 
   #judgeRounds(name: string, { members, proof }: Generation, states: readonly State[]): void {
     const { plan } = this.#options;
-    // The task has ended with 0 with its files as they are.
+    // The task has ended with 0, and left its files like this.
     if (proof === 'end') return;
     const all = plan.files.filter(({ role }) => role === 'member');
     const told = states
@@ -453,8 +456,8 @@ export class Oracle {
     const rounds = new Set(states.map(({ round }) => round));
     if (rounds.size > 1) return this.#find('set-mixed', `set ${name} is called good: ${told}`);
     const unfinished = states.filter(({ version, versions }) => version !== versions);
-    // Of a single file each close is a whole set; and that the last file of a round is closed once more, closes cannot
-    // tell (docs/semantics.md).
+    // For a single file, each close is a complete set. Closes cannot tell that the last file of a round is closed once
+    // more (docs/semantics.md).
     const newest = Math.max(...states.map(({ serial }) => serial));
     const isLastAgain = proof === 'round' && unfinished.every(({ serial }) => serial === newest);
     if (proof !== 'single' && !isLastAgain && unfinished.length > 0)
@@ -462,11 +465,15 @@ export class Oracle {
     if (members.length === all.length) this.#safe(name, states);
   }
 
-  /** Several rounds may stand in one set; the newest must be whole, or not be there. */
+  /** A set may contain several rounds; the newest must be complete, or absent. */
   #judgeRotating(name: string, all: readonly FilePlan[], states: readonly State[], told: string): void {
     const newest = Math.max(...states.map(({ round }) => round));
     const ofNewest = states.filter(({ round }) => round === newest);
-    const lacking = all.filter(({ name: file }) => !ofNewest.some((state) => state.file === file));
+    // A plan that was made smaller may write fewer files in a round.
+    const written = new Set(this.#options.plan.rounds[newest - 1]?.writes.map(({ file }) => file));
+    const lacking = all.filter(
+      ({ name: file }) => written.has(file) && !ofNewest.some((state) => state.file === file),
+    );
     if (lacking.length > 0) return this.#find('set-mixed-numbers', `set ${name} is called good: ${told}`);
     this.#safe(name, ofNewest);
   }
@@ -482,7 +489,7 @@ export class Oracle {
     return undefined;
   }
 
-  /** The result whose good key this is. */
+  /** The result with this good key. */
   #goodPath(key: string): string | undefined {
     const file = this.#options.plan.files.find(
       ({ name, role }) => role === 'result' && key === `${name}.${INDEX}`,
@@ -503,7 +510,7 @@ function isGood(generation: Generation): boolean {
   return markOf(generation) === '';
 }
 
-/** Why it is not called good; '' if it is. */
+/** Why a generation is not called good; '' if it is. */
 function markOf({ suspect, incomplete, instant, unproven }: Generation): string {
   if (suspect === true) return 'suspect';
   if (incomplete === true) return 'incomplete';

@@ -1,15 +1,15 @@
-// What files of simulated programs hold: each content says what it is, so that the oracle knows a state by its bytes,
-// wherever it meets it.
+// The contents of files of simulated programs. Each content says what it is, so that the oracle knows a state by its
+// bytes, wherever it finds them.
 
 export interface State {
-  /** The file that it is a state of, without what numbers do to its name. */
+  /** The file, without the number that its name may have. */
   readonly file: string;
-  /** From 1 on: states of one round belong together. */
+  /** From 1 on: the states of one round belong together. */
   readonly round: number;
-  /** The close of this file in its round, from 1 on, of so many. */
+  /** The number of this close of the file in its round, from 1 on. */
   readonly version: number;
   readonly versions: number;
-  /** Unique, in the order in which programs wrote. */
+  /** Unique, and in the order of writes. */
   readonly serial: number;
 }
 
@@ -20,7 +20,7 @@ export function contentOf(state: State, fillBytes: number): string {
   return `<${file} r${round} v${version}/${versions} s${serial} n${fillBytes} ${'x'.repeat(fillBytes)}>`;
 }
 
-/** Of several that were appended one after the other: the last. Undefined for what is none, or a part of one. */
+/** The state in a content; the last one if several were appended. Undefined if there is none, or only a part of one. */
 export function stateIn(content: string): State | undefined {
   const match = WHOLE.exec(content.slice(content.lastIndexOf('<')));
   if (match === null) return undefined;

@@ -1,9 +1,10 @@
-// A plan for each seed: programs as people write them, and some as nobody would, and the deaths and failures they meet.
+// Makes a plan for each seed: programs as people write them, some as nobody would, and the deaths and failures that
+// they meet.
 import { Random } from '../machine/random.ts';
 import { CALM, type Weather } from '../store/network.ts';
 import type { AttemptPlan, Fault, FilePlan, Idiom, Plan, Round, Write } from './plan.ts';
 
-/** What is odd about a program. */
+/** Peculiarities of programs. */
 const PROGRAMS = [
   'plain',
   'plain',
@@ -18,21 +19,29 @@ const PROGRAMS = [
 type ProgramKind = (typeof PROGRAMS)[number];
 const CLOSES_LAST_ONCE: ReadonlySet<ProgramKind> = new Set(['plain', 'paused', 'one-pause-moves']);
 
-/** Kernels that stamp files by the tick. */
+/** Kernels whose file times have the granularity of a tick. */
 const OLDER = ['5.15.0', '6.1.0'].flatMap((osRelease) => [1, 4, 10].map((tickMs) => ({ osRelease, tickMs })));
+
+const SLOWEST_TICK = { osRelease: '6.1.0', tickMs: 10 };
 
 const LONG_PAUSE_MS = 120_000;
 const LONG_OPEN_MS = 2000;
-/** That a run sends before its task begins. */
+/** Requests that a run sends before its task begins. */
 const REQUESTS_BEFORE = 10;
 
 export function makePlan(seed: number): Plan {
   const random = new Random(seed ^ 0x5eed);
   const kind = random.pick(PROGRAMS);
-  // What goes wrong mostly does so in few steps, and of short ones there can be more.
+  // Most failures need few steps, and more short schedules than long ones can be tried.
   const isShort = random.chance(0.75);
-  const files = makeFiles(isShort, random);
-  const rounds = makeRounds(kind, { files, isShort }, random);
+  const chosen = makeFiles(isShort, random);
+  const paced = makeRounds(kind, { files: chosen, isShort }, random);
+  // With random numbers of their own, so that the other schedules stay the same.
+  const quick = new Random(seed ^ 0x9a1c);
+  const apart = new Random(seed ^ 0xdead);
+  const isQuick = quick.chance(0.08);
+  const files = isQuick ? chosen.map((file): FilePlan => ({ ...file, idiom: 'in-place' })) : chosen;
+  const rounds = isQuick ? paced.map((round) => quicken(round, quick)) : paced;
   const directory = random.chance(0.15) ? random.pick(['written', 'renamed'] as const) : undefined;
   const rotates = random.chance(directory === undefined ? 0.25 : 0.6) ? random.pick([1, 2, 3, 100]) : 0;
   const command = random.chance(0.25) ? 'watch' : 'run';
@@ -40,8 +49,6 @@ export function makePlan(seed: number): Plan {
   const isFaulty = random.chance(0.6);
   const missesSome = isFaulty && random.chance(0.15);
   if (missesSome) addLongPause(rounds, random);
-  // Of its own numbers, so that the other schedules stay what they were.
-  const apart = new Random(seed ^ 0xdead);
   const unheard = isFaulty && !missesSome && apart.chance(0.08) ? writeLong(rounds, apart) : undefined;
   const durationMs = rounds.reduce((sum, round) => sum + durationOf(round), 0);
   const isCalm = !isFaulty || missesSome || random.chance(0.4);
@@ -52,7 +59,7 @@ export function makePlan(seed: number): Plan {
         faults: makeFaults(times, random),
       }))
     : [];
-  // Only a scan sees what was closed meanwhile, in directories in any order.
+  // Only a scan sees what was closed meanwhile, and it lists directories in any order.
   if (directory === 'written' && isFaulty && random.chance(0.7))
     attempts.unshift({ faults: [{ kind: 'sidecar-dies', atMs: near(times.closesAtMs, random) }] });
   if (missesSome) attempts.unshift({ faults: makeMissed(rounds, air, random) });
@@ -82,6 +89,7 @@ export function makePlan(seed: number): Plan {
       ...(directory === undefined ? nameLast(kind, files, rotates, random) : []),
     ],
     ...random.pick([...OLDER, { osRelease: '6.14.0', tickMs: 0 }]),
+    ...(isQuick ? SLOWEST_TICK : {}),
     mostQueuedEvents,
   };
 }
@@ -116,7 +124,7 @@ function makeRounds(kind: ProgramKind, { files, isShort }: Size, random: Random)
   const members = files.filter(({ role }) => role === 'member').map(({ name }) => name);
   const results = files.filter(({ role }) => role === 'result').map(({ name }) => name);
   const flushes = random.chance(0.2);
-  // Each is of one round, and not written again.
+  // Each result belongs to one round, and is not written again.
   const once = random.chance(0.3) ? new Map(results.map((name) => [name, random.int(count)])) : undefined;
   return Array.from({ length: count }, (_, n) => {
     const order = kind === 'any-order' ? random.shuffled(members) : members;
@@ -148,6 +156,12 @@ function makeRounds(kind: ProgramKind, { files, isShort }: Size, random: Random)
   });
 }
 
+/** Lets a file be written again within the tick of its last write, so that neither its times nor its size show it. */
+function quicken({ writes, flush }: Round, random: Random): Round {
+  const quickly = (write: Write): Write => ({ ...write, beforeMs: 5 + random.int(30), openMs: 0 });
+  return { writes: writes.map(quickly), pauseMs: 50 + random.int(40), flush };
+}
+
 function durationOf({ writes, pauseMs }: Round): number {
   return writes.reduce(
     (sum, one) => sum + one.beforeMs + one.versions * (one.openMs + one.betweenMs),
@@ -155,7 +169,7 @@ function durationOf({ writes, pauseMs }: Round): number {
   );
 }
 
-/** When files are closed, as far as the plan knows: the task begins after some requests. */
+/** When files will be closed, as far as the plan can know: the task begins after some requests. */
 function closesOf(rounds: readonly Round[], { latencyMs }: Weather): readonly number[] {
   const at: number[] = [];
   let nowMs = REQUESTS_BEFORE * latencyMs;
@@ -168,8 +182,8 @@ function closesOf(rounds: readonly Round[], { latencyMs }: Weather): readonly nu
 }
 
 /**
- * The last time that a result is written, after the members of its round: two writers of one file, and a checkpoint that
- * counts on what has not ended, are nobody's promise.
+ * Gives the last write of a result to a daemon, after the members of its round. Nothing is promised for two writers of
+ * one file, or for a checkpoint that relies on a process that has not ended.
  */
 function giveToDaemon(rounds: Round[], files: readonly FilePlan[], random: Random): void {
   const results = files.filter(({ role }) => role === 'result');
@@ -187,13 +201,13 @@ function giveToDaemon(rounds: Round[], files: readonly FilePlan[], random: Rando
   rounds[at] = { ...round, writes };
 }
 
-/** After a round, so that what was missed in it is stored long before the next. */
+/** Adds a pause after a round, so that what was missed in it is stored long before the next. */
 function addLongPause(rounds: Round[], random: Random): void {
   const at = random.pick([...rounds.keys()].filter((one) => rounds[one]?.writes.length !== 0));
   rounds[at] = { ...(rounds[at] as Round), pauseMs: LONG_PAUSE_MS };
 }
 
-/** Just before the long pause the sidecar dies or stands still; it has time to make up for it before all dies. */
+/** Just before the long pause, the sidecar dies or stalls. It has time to catch up before everything dies. */
 function makeMissed(rounds: readonly Round[], weather: Weather, random: Random): Fault[] {
   const at = rounds.findIndex(({ pauseMs }) => pauseMs === LONG_PAUSE_MS);
   const last = rounds[at]?.writes.length ?? 0;
@@ -204,7 +218,7 @@ function makeMissed(rounds: readonly Round[], weather: Weather, random: Random):
   return [missing, { kind: 'machine-dies', atMs: atMs + random.ms(50_000, 110_000) }];
 }
 
-/** A file stays open so long that something can happen meanwhile. Which of all writes that is. */
+/** Keeps a file open so long that something can happen meanwhile. Returns the number of that write. */
 function writeLong(rounds: Round[], random: Random): number {
   const nth = random.int(rounds.reduce((sum, { writes }) => sum + writes.length, 0));
   let before = 0;
@@ -218,7 +232,7 @@ function writeLong(rounds: Round[], random: Random): number {
   return nth;
 }
 
-/** The task dies while it writes, and for longer than a doubt lasts the sidecar stands still, or cannot store anything. */
+/** The task dies while it writes. For longer than a doubt lasts, the sidecar stalls, or cannot store anything. */
 function makeUnheard(closesAtMs: number, random: Random): { faults: Fault[]; outages: Weather['outages'] } {
   const atMs = Math.max(0, closesAtMs - random.int(LONG_OPEN_MS));
   const fromMs = Math.max(0, atMs + random.int(400) - 200);
@@ -228,7 +242,7 @@ function makeUnheard(closesAtMs: number, random: Random): { faults: Fault[]; out
   return { faults: [death, { kind: 'sidecar-stalls', atMs: fromMs, ms }], outages: [] };
 }
 
-/** As often as not while the file is open. */
+/** In half of the cases, an instant while the file is open. */
 function near(closesAtMs: readonly number[], random: Random): number {
   return Math.max(
     0,
@@ -272,7 +286,7 @@ function makeFaults({ durationMs, closesAtMs }: Times, random: Random): Fault[] 
   }).flat();
 }
 
-/** As often as not the machine goes when it was said. */
+/** In half of the cases, the machine goes away when the notice says. */
 function makeNotice(atMs: number, random: Random): Fault[] {
   const graceMs = random.pick([3000, 10_000, 30_000]);
   const notice: Fault = { kind: 'notice', atMs, graceMs };
@@ -302,7 +316,7 @@ function makeWeather(files: readonly FilePlan[], durationMs: number, random: Ran
   };
 }
 
-/** As often as not the store is out of reach just when something else goes wrong. */
+/** In half of the cases, the store is out of reach just when something else goes wrong. */
 function makeOutages(first: AttemptPlan | undefined, durationMs: number, random: Random): Weather['outages'] {
   if (random.chance(0.6)) return [];
   const struckAtMs = first?.faults.map(({ atMs }) => atMs) ?? [];
@@ -311,12 +325,12 @@ function makeOutages(first: AttemptPlan | undefined, durationMs: number, random:
   return [{ fromMs: Math.max(0, fromMs), untilMs: fromMs + random.ms(500, 120_000) }];
 }
 
-/** As often as not near the end: what begins then goes on beyond it. */
+/** In half of the cases, an instant near the end: what begins then goes on beyond it. */
 function anyTime(durationMs: number, random: Random): number {
   return Math.round(durationMs * (random.chance(0.5) ? random.next() : 0.8 + 0.2 * random.next()));
 }
 
-/** Only a program that closes this one last in each round may be called with it. */
+/** Names the last file of a round, if the program closes that one last in each round. */
 function nameLast(
   kind: ProgramKind,
   files: readonly FilePlan[],

@@ -1,25 +1,25 @@
-// One schedule as data: the program, what goes wrong, and where. It is made of a seed, and made smaller by the shrinker: so
-// all that is chosen before the run stands here, and what is chosen in it comes from the seed alone.
+// One schedule as data: the program, what goes wrong, and where. A seed makes it, and the shrinker makes it smaller. So
+// it holds all that is chosen before the run; what is chosen during the run comes from the seed alone.
 import type { Weather } from '../store/network.ts';
 
 /** How a file gets its content. */
 export type Idiom = 'in-place' | 'rename' | 'append';
 
 export interface Write {
-  /** Of `files`. */
+  /** The name of a file in `files`. */
   readonly file: string;
-  /** Closes, each of a content of its own. */
+  /** The number of closes, each with a content of its own. */
   readonly versions: number;
-  /** The same content at each close. */
+  /** Every close has the same content. */
   readonly isSame?: boolean;
   readonly beforeMs: number;
-  /** Between two of its closes. */
+  /** The time between two closes. */
   readonly betweenMs: number;
-  /** How long it is open. */
+  /** The time that it stays open. */
   readonly openMs: number;
-  /** Just before, a process of the task comes and goes. */
+  /** Just before, the task starts a process that ends again. */
   readonly child?: boolean;
-  /** A process that the task has left behind does it, while the task goes on or ends. */
+  /** A daemon that the task has started writes it, while the task goes on or ends. */
   readonly daemon?: boolean;
 }
 
@@ -35,12 +35,12 @@ export type Fault =
       readonly kind: 'sidecar-dies' | 'launcher-dies' | 'machine-dies' | 'task-dies' | 'term';
       readonly atMs: number;
     }
-  /** At the system call with this number that it makes after that instant. */
+  /** At this system call after that instant. */
   | { readonly kind: 'sidecar-dies-at-call'; readonly atMs: number; readonly calls: number }
   | { readonly kind: 'sidecar-stalls' | 'machine-freezes'; readonly atMs: number; readonly ms: number }
-  /** A source of notices says that the machine will be taken away; `--grace` says when. */
+  /** A notice source says that the machine will be taken away; `--grace` says when. */
   | { readonly kind: 'notice'; readonly atMs: number; readonly graceMs: number }
-  /** No room is left for capture below this directory. */
+  /** Capture finds no room below this directory. */
   | {
       readonly kind: 'disk-full';
       readonly below: '/work' | '/store';
@@ -61,19 +61,19 @@ export interface AttemptPlan {
 
 export interface Plan {
   readonly seed: number;
-  /** For people, and for the count of what was tried. */
+  /** A name for people, and for the counts of what was tried. */
   readonly kind: string;
   readonly command: 'run' | 'watch';
-  /** With `watch`: the task has been at work for so long. */
+  /** With `watch`: how long the task has run before it. */
   readonly watchAfterMs: number;
-  /** With `watch`: does the task's shell write how it ended? A shell that is killed with it does not. */
+  /** With `watch`: whether the task's shell writes how the task ended. A shell that is killed with it does not. */
   readonly exitFile: 'always' | 'unless-killed' | 'none';
   readonly store: 's3' | 'file';
-  /** Of a server that speaks S3: it keeps to If-Match. */
+  /** The S3 server honours If-Match. */
   readonly honoursIfMatch: boolean;
-  /** Names of members are new in each round, of which so many stay. */
+  /** Members get new names in each round, and this many rounds are kept. */
   readonly rotates: number;
-  /** Members stand in a directory: it is written file by file, or renamed into place when it is whole. */
+  /** Members are in a directory, which is written file by file, or is renamed into place once it is complete. */
   readonly directory?: 'written' | 'renamed' | undefined;
   readonly files: readonly FilePlan[];
   readonly rounds: readonly Round[];

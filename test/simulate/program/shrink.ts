@@ -1,11 +1,11 @@
-// Makes a failing schedule small: leaves out one thing after the other, as long as the same rule is still broken.
+// Makes a failing schedule smaller: leaves out one part after the other, as long as the same rule is still broken.
 import { CALM } from '../store/network.ts';
 import type { AttemptPlan, Plan, Round, Write } from './plan.ts';
 
 /** True if the plan still fails in the same way. */
 export type StillFails = (plan: Plan) => Promise<boolean>;
 
-/** The smallest that was found in `mostTries`. */
+/** The smallest plan found in `mostTries`. */
 export async function shrink(plan: Plan, stillFails: StillFails, mostTries = 400): Promise<Plan> {
   let smallest = plan;
   let tries = 0;
@@ -22,7 +22,7 @@ export async function shrink(plan: Plan, stillFails: StillFails, mostTries = 400
   return smallest;
 }
 
-/** The greatest steps first. */
+/** The largest steps first. */
 function* smallerThan(plan: Plan): Generator<Plan> {
   for (const attempts of without(plan.attempts)) yield { ...plan, attempts };
   for (const rounds of without(plan.rounds)) if (rounds.length > 0) yield { ...plan, rounds };
@@ -34,7 +34,7 @@ function* smallerThan(plan: Plan): Generator<Plan> {
   yield* roundsOf(plan);
 }
 
-/** Lists that lack a half, a quarter, ..., one. */
+/** The lists without one half, one quarter, ..., one item. */
 function* without<T>(items: readonly T[]): Generator<readonly T[]> {
   for (let size = Math.ceil(items.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2))
     for (let at = 0; at < items.length; at += size) yield items.toSpliced(at, size);

@@ -1,5 +1,5 @@
-// A simulated task: carries out its rounds step by step, each one moment, as far as it lives. On its resume it goes on after
-// the round that it finds.
+// A simulated task: carries out its rounds step by step while it lives. Each step is atomic. If it is resumed, it goes
+// on after the round that it finds.
 import { O } from '../machine/description.ts';
 import type { SimProcess } from '../machine/process.ts';
 import { theWorld } from '../machine/world.ts';
@@ -7,13 +7,13 @@ import { fileCalls } from '../replaced/file-calls.ts';
 import { contentOf, type State, stateIn } from './content.ts';
 import type { FilePlan, Plan, Round, Write } from './plan.ts';
 
-/** What the oracle is told of a task. */
+/** What a task reports to the oracle. */
 export interface Witnessed {
-  /** It has begun, and finds these contents in its work directory, by file. */
+  /** The task has begun, and finds these contents in its work directory, by file. */
   begun(process: SimProcess, found: ReadonlyMap<string, string>): void;
-  /** It writes the file in place: from now on nobody can read the state that was closed. */
+  /** The task writes the file in place: from now on nobody can read the state that was closed. */
   opened(path: string): void;
-  /** It has itself closed the file, or renamed it into place, under this name. */
+  /** The task itself has closed the file, or renamed it into place, under this name. */
   closed(path: string, content: string): void;
   roundEnded(round: number): void;
   ended(process: SimProcess): void;
@@ -23,9 +23,9 @@ export interface TaskOptions {
   readonly plan: Plan;
   readonly nextSerial: () => number;
   readonly oracle: Witnessed;
-  /** A process that outlives the task, perhaps. */
+  /** Called for a process that may outlive the task. */
   readonly onDaemon: (process: SimProcess) => void;
-  /** Asks the sidecar to flush; then goes on. */
+  /** Asks the sidecar to flush, then calls `then`. */
   readonly flush: (process: SimProcess, then: () => void) => void;
 }
 
@@ -42,9 +42,9 @@ function directoryIn(round: number, { rotates }: Plan): string {
   return rotates > 0 ? `ck.${round}` : 'ck';
 }
 
-/** Where a program makes the directory that it renames. */
+/** Where a program prepares the directory that it renames. */
 const MADE = '.ck.tmp';
-/** Where it leaves the one before, until the new one is there. */
+/** Where it keeps the directory before, until the new one is in place. */
 const OLD = '.ck.old';
 
 export function runTask(process: SimProcess, options: TaskOptions): void {
@@ -72,19 +72,19 @@ function carryOut(steps: readonly Step[], process: SimProcess, then: () => void)
   next(0);
 }
 
-/** The round after the newest of which all members are there. */
+/** The round after the newest complete one. */
 function firstRound(plan: Plan, found: ReadonlyMap<string, string>): number {
   const members = plan.files.filter(({ role }) => role === 'member');
   for (let round = plan.rounds.length; members.length > 0 && round > 0; round -= 1) {
     const rounds = members.map((file) => stateIn(found.get(nameIn(round, file, plan)) ?? '')?.round ?? 0);
-    // A program reads what it finds, and believes it.
+    // A program trusts what it finds.
     if (plan.rotates > 0 && rounds.every((one) => one === round)) return round + 1;
     if (plan.rotates === 0) return 1 + Math.max(0, Math.min(...rounds));
   }
   return 1;
 }
 
-/** What stands in a directory that the program may have begun stays its own. */
+/** The contents of the files here, except in a directory that the program may have only begun. */
 function contentsIn(process: SimProcess, below = ''): Map<string, string> {
   const names = fileCalls.readdir(process, `${process.cwd}/${below}`) as string[];
   const found = new Map<string, string>();
@@ -122,7 +122,10 @@ function stepsOf(round: Round, number: number, process: SimProcess, options: Tas
   ];
 }
 
-/** A program that resumes does all that it does after the checkpoint: results that it had written since are written again. */
+/**
+ * A program that resumes repeats all that follows the checkpoint: results that it had written after it are written
+ * again.
+ */
 function stepsAfterCheckpoint(number: number, process: SimProcess, options: TaskOptions): Step[] {
   const { plan } = options;
   const writes = plan.rounds[number - 1]?.writes ?? [];
@@ -146,7 +149,7 @@ function makeDirectory(round: number, process: SimProcess, plan: Plan): void {
 
 const ALL = { recursive: true, force: true } as const;
 
-/** It is whole, and takes the place of the one before. */
+/** The directory is complete, and replaces the one before. */
 function stepsOfDirectory(round: number, { process, options }: Doer): Step[] {
   const { plan, oracle } = options;
   if (plan.directory !== 'renamed') return [];
@@ -180,7 +183,7 @@ function rotate(round: number, process: SimProcess, plan: Plan): void {
   }
 }
 
-/** It has left its parent, which ended at once: whoever adopts orphans has it (daemon(3)). */
+/** A daemon: its parent ends at once, and whoever adopts orphans becomes its parent (daemon(3)). */
 function startDaemon(
   parent: SimProcess,
   options: TaskOptions,
@@ -247,7 +250,7 @@ function stepsOfClose(
 ): Step[] {
   const { kernel } = theWorld();
   const name = nameIn(round, file, options.plan);
-  // In a directory that is not in its place yet, nobody but the program knows the file.
+  // While the directory is not in place yet, only the program knows the file.
   const isHidden = options.plan.directory === 'renamed' && file.role === 'member';
   const path = `${process.cwd}/${isHidden ? `${MADE}/${file.name}` : name}`;
   const target = file.idiom === 'rename' ? path.replace(/[^/]*$/, '.$&.tmp') : path;
@@ -283,7 +286,7 @@ function isThere(process: SimProcess, path: string): boolean {
   return theWorld().kernel.find(process, path, { follow: false }).dentry !== undefined;
 }
 
-/** Whatever its name is by now. */
+/** The content of an open file, whatever its name is by now. */
 function contentIn(process: SimProcess, fd: number): string {
   const description = theWorld().kernel.description(process, fd);
   if (description.kind !== 'file') throw new Error(`descriptor ${fd} is no file`);
@@ -294,7 +297,7 @@ function contentAt(process: SimProcess, path: string): string {
   return theWorld().kernel.inodeAt(process, path, { follow: false }).data.toString();
 }
 
-/** A process of the task that writes nothing. */
+/** Starts a process of the task that writes nothing. */
 function comeAndGo(parent: SimProcess): void {
   const { kernel, scheduler, random, nowMs } = theWorld();
   const child = kernel.spawn({ parent, name: 'true' });

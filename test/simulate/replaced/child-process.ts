@@ -1,5 +1,5 @@
-// node:child_process: processes of the simulated machine. The sidecar runs as real code, the task as a list of steps; what
-// starts when is the launcher's own code.
+// node:child_process: processes of the simulated machine. The sidecar runs as real code, the task as a list of steps.
+// The launcher's own code decides when they start.
 import { EventEmitter } from 'node:events';
 import { hasChannel, openChannel } from '../machine/channels.ts';
 import { tellListeners } from '../machine/listeners.ts';
@@ -12,7 +12,7 @@ interface SpawnOptions {
   readonly stdio?: readonly unknown[];
 }
 
-/** What runs in a new process: called in an event of its own. */
+/** The code of a new process, called in an event of its own. */
 export type Program = (process: SimProcess) => void;
 export type FindProgram = (
   file: string,
@@ -20,11 +20,11 @@ export type FindProgram = (
 ) => {
   readonly name: string;
   readonly run: Program;
-  /** It is there, and runs nothing yet. */
+  /** Called when the process exists, and runs nothing yet. */
   readonly began?: Program;
 };
 
-/** What a process can start. */
+/** The programs that a process can start. */
 const programsOf = new WeakMap<SimProcess, FindProgram>();
 
 export function setPrograms(process: SimProcess, find: FindProgram): void {
@@ -82,7 +82,7 @@ class SimChild extends EventEmitter {
     return true;
   }
 
-  /** What comes before the program has begun waits in the channel. */
+  /** Messages wait in the channel until the program has begun. */
   #deliver(tell: () => boolean): void {
     if (this.#waiting.length === 0 && tell()) return;
     this.#waiting.push(tell);
@@ -119,7 +119,7 @@ class SimChild extends EventEmitter {
       this.exitCode = signal === 0 ? status >> 8 : null;
       this.signalCode = signal === 0 ? null : 'SIGKILL';
       const wasConnected = this.connected;
-      // The status of a task is waited for by the launcher itself (native/ended.ts).
+      // The launcher itself waits for the status of a task (native/ended.ts).
       if (wasConnected || hasChannel(this.#process)) kernel.reap(this.#process);
       this.emit('exit', this.exitCode, this.signalCode);
       if (wasConnected) {

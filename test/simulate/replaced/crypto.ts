@@ -1,4 +1,4 @@
-// node:crypto: what is random comes from the seed.
+// node:crypto: random values come from the seed.
 import realCrypto from 'node:crypto';
 import { theWorld } from '../machine/world.ts';
 

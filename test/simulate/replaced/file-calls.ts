@@ -1,4 +1,4 @@
-// The calls of node:fs on the simulated file systems, each one moment: node:fs has them as they are, node:fs/promises later.
+// The calls of node:fs on the simulated file systems, each atomic. node:fs makes them at once, node:fs/promises later.
 import os from 'node:os';
 import { isWritable, O } from '../machine/description.ts';
 import { failure } from '../machine/failure.ts';
@@ -198,7 +198,7 @@ export const fileCalls = {
     if (pids !== undefined) return [...pids];
     const inode = inodeAt(process, path, true);
     if (inode.kind !== 'directory') throw failure('ENOTDIR', 'scandir', pathText(path));
-    // In the order of hashes, or of newest first: in none.
+    // In no order, as a file system may list by hash or by age.
     const all = theWorld().random.shuffled([...inode.entries.values()]);
     return all.map(({ name, inode: one }) =>
       withFileTypes ? entry(name, one, encoding) : encoding === 'buffer' ? Buffer.from(name) : name,

@@ -1,4 +1,4 @@
-// node:fs/promises on the simulated file systems: each call takes place some time after it was made, in any order.
+// node:fs/promises on the simulated file systems: calls take effect some time later, in any order.
 import type { SimProcess } from '../machine/process.ts';
 import { theWorld } from '../machine/world.ts';
 import { fileCalls } from './file-calls.ts';
@@ -81,7 +81,7 @@ class FileHandle {
   }
 
   async #write(bytes: Uint8Array): Promise<void> {
-    // A kill in between leaves a part of it.
+    // A kill between the two parts leaves the first one.
     const half = bytes.length > 1 && theWorld().random.chance(0.2) ? bytes.length >> 1 : bytes.length;
     for (const part of [bytes.subarray(0, half), bytes.subarray(half)]) {
       if (part.length === 0) continue;
@@ -101,8 +101,11 @@ export const lstat = later('lstat');
 export const readFile = later('readFile');
 export const writeFile = later('writeFile');
 export const readdir = later('readdir');
-/** All of its names at once. */
-export const opendir = (path: string): Promise<unknown> => readdir(path, { withFileTypes: true });
+/** Reads all names at once. */
+export const opendir = (
+  path: string,
+  { encoding }: { readonly encoding?: BufferEncoding } = {},
+): Promise<unknown> => readdir(path, { withFileTypes: true, encoding });
 export const mkdir = later('mkdir');
 export const mkdtemp = later('mkdtemp');
 export const rename = later('rename');

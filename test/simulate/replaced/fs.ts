@@ -16,7 +16,7 @@ function sync<Name extends keyof Calls>(name: Name): Rest<Calls[Name]> {
   return ((...args: unknown[]) => theWorld().call((process) => call(process, ...args))) as Rest<Calls[Name]>;
 }
 
-/** With a callback, as promisify() wants it. */
+/** The call with a callback, for promisify(). */
 function withCallback<Name extends keyof Calls>(name: Name): (...args: unknown[]) => void {
   const call = fileCalls[name] as (...args: unknown[]) => unknown;
   return (...args) => {
@@ -78,7 +78,7 @@ export const read = Object.assign(withCallback('read'), {
   },
 });
 
-/** fs.watch(): nobody hears it. Who listens looks again after a while, too. */
+/** fs.watch() reports nothing: its users also poll. */
 export function watch(): { on(): void; close(): void } {
   return { on: () => undefined, close: () => undefined };
 }

@@ -1,5 +1,5 @@
-// What Node has as globals: in the bundle each free mention of one of these names is an import of this file (esbuild's
-// `inject`). All waits of the program come through here.
+// Node's globals: in the bundle, each free use of one of these names is an import of this file (esbuild's `inject`).
+// All waits of the program come through here.
 import { Dead } from '../machine/process.ts';
 import { pidNow, theWorld, timesNow } from '../machine/world.ts';
 import type { Event } from '../machine/scheduler.ts';
@@ -10,7 +10,7 @@ const real = globalThis.process;
 const RealDate = globalThis.Date;
 const RealAbortSignal = globalThis.AbortSignal;
 
-/** As Node's: unref() changes nothing here, as no process ends by itself. */
+/** Like a timer of Node. unref() does nothing here, as no process ends by itself. */
 class SimTimer {
   #event: Event | undefined;
   readonly #act: () => void;
@@ -19,7 +19,7 @@ class SimTimer {
 
   constructor(act: () => void, ms: number, repeats: boolean) {
     this.#act = act;
-    // setTimeout: less than 1, and what is no number, is 1.
+    // setTimeout takes 1 for a delay that is below 1, too long, or no number.
     this.#ms = ms >= 1 && ms <= 2 ** 31 - 1 ? ms : 1;
     this.#repeats = repeats;
     this.#arm();
@@ -114,7 +114,7 @@ export const AbortSignal = SimAbortSignal;
 /** Math.random() */
 export const seededRandom = (): number => theWorld().random.next();
 
-/** What all processes of a world have in their environment. */
+/** The environment of all processes of a world. */
 export const environment: Record<string, string> = {
   PATH: '/usr/bin:/bin',
   TMPDIR: '/tmp',

@@ -18,7 +18,7 @@ interface SocketOptions {
   readonly onread?: OnRead;
 }
 
-/** From an event of the kernel to the turn of the loop that reads it, ms. */
+/** The time from an event of the kernel to the turn of the event loop that reads it, ms. */
 const WAKE_MS = 0.05;
 
 export class Socket extends EventEmitter {
@@ -60,7 +60,7 @@ export class Socket extends EventEmitter {
     try {
       world.call((process) => world.kernel.close(process, this.#fd));
     } catch {
-      // The process is dead: all that it had open is closed.
+      // The process is dead, and all of its descriptors are closed.
     }
     world.after(WAKE_MS, () => this.emit('close'));
     return this;
@@ -111,7 +111,7 @@ export class Socket extends EventEmitter {
 
 type Accept = (socket: Connection) => void;
 
-/** Who listens, by the inode of its socket. */
+/** The listeners, by the inode of their sockets. */
 const listening = new WeakMap<object, { readonly accept: Accept; readonly process: SimProcess }>();
 
 class Server extends EventEmitter {
@@ -159,7 +159,7 @@ export function createServer(accept: Accept): Server {
   return new Server(accept);
 }
 
-/** The server's end of a connection, as far as it is used: a line comes, a line goes. */
+/** The server's end of a connection, as far as it is used: one line in, one line out. */
 class Connection extends EventEmitter {
   readonly _handle = { fd: -1 };
   readonly #answered: (text: string | undefined) => void;
@@ -205,8 +205,8 @@ class Connection extends EventEmitter {
 }
 
 /**
- * Sends one line to who listens at `path`, for a process of the world outside; `answered` gets the answer, or undefined if
- * there is none.
+ * Sends one line to the listener at `path`, for a process of the world outside. `answered` gets the answer; undefined
+ * if there is none.
  */
 export function askAt(path: string, line: string, answered: (text: string | undefined) => void): void {
   const world = theWorld();

@@ -1,4 +1,4 @@
-// node:os: what the simulated machine says of itself.
+// node:os: facts of the simulated machine.
 import realOs from 'node:os';
 import { theWorld } from '../machine/world.ts';
 

@@ -1,4 +1,4 @@
-// What stat(2) says, as node:fs gives it: as numbers, or as bigints.
+// The result of stat(2), as node:fs gives it: numbers or bigints.
 import type { BigIntStats, Stats } from 'node:fs';
 import type { Inode } from '../machine/inode.ts';
 

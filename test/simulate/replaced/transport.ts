@@ -1,5 +1,5 @@
-// In place of src/store/s3/transport.ts: one request over the simulated network. All that decides about an answer, or about
-// none, is the driver's own.
+// Replaces src/store/s3/transport.ts: one request over the simulated network. The driver itself decides what an answer
+// means, or the lack of one.
 import { EventEmitter } from 'node:events';
 import { theWorld } from '../machine/world.ts';
 import type { SimProcess } from '../machine/process.ts';
@@ -7,7 +7,7 @@ import { fateOf, type Weather } from '../store/network.ts';
 import type { Request, Response, S3Server } from '../store/s3-server.ts';
 import type { Answer, Outgoing } from '../../../src/store/s3/transport.ts';
 
-/** A request that moves no byte for so long is dead, as in the real one. */
+/** A request that moves no byte for this long is dead, as in the real file. */
 const STALL_MS = 30_000;
 
 interface Internet {
@@ -21,7 +21,7 @@ export function connectTo(server: S3Server, weather: Weather): void {
   internet = { server, weather };
 }
 
-/** As the real one, by its name: no answer came. */
+/** No answer came. Has the name of the real class. */
 export class Unanswered extends Error {
   readonly code: string | undefined;
   readonly wasIdle: boolean;
@@ -99,7 +99,7 @@ function sendOne(outgoing: Outgoing, { process, signal, underWay }: Sender): Pro
       breaksMs === undefined
         ? undefined
         : scheduler.at(world.nowMs + breaksMs, process, () => fail('ECONNRESET', 'closed without an answer'));
-    // While bytes go out nothing stalls.
+    // Nothing stalls while bytes are sent.
     const sendMs = (request.body.length / weather.bytesPerS) * 1000;
     const stallMs = world.nowMs + sendMs + STALL_MS;
     const stalled = scheduler.at(stallMs, process, () => fail('ETIMEDOUT', 'no byte in time'));
@@ -132,12 +132,13 @@ function answerOf({ status, headers, body }: Response): Answer {
     status,
     headers,
     body: new Body(body) as unknown as Answer['body'],
+    textMs: 600_000,
     onceLeft: (then) => then(),
     stopSending: () => undefined,
   };
 }
 
-/** As much of a stream as its readers use. */
+/** The part of a stream that its readers use. */
 class Body extends EventEmitter {
   readonly #bytes: Buffer;
   #isDestroyed = false;

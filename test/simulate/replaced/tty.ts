@@ -1,4 +1,4 @@
-// node:tty: nobody sits before a simulated machine.
+// node:tty: a simulated machine has no terminal.
 export function isatty(): boolean {
   return false;
 }

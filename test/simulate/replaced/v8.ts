@@ -1,4 +1,4 @@
-// node:v8: the flags that capture sets for its own processes must not slow down this one, and its heap is not theirs.
+// node:v8: flags that capture sets for its own processes must not slow down this one, and its heap is not theirs.
 export function setFlagsFromString(): void {}
 
 export function getHeapStatistics(): { readonly heap_size_limit: number } {

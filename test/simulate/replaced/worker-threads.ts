@@ -1,5 +1,5 @@
-// node:worker_threads: a worker reads on the one thread that there is. Its program is src/read/worker.ts, whose body the
-// bundle has made a function (bundle.mjs), so that there can be several.
+// node:worker_threads: a worker runs on the only thread there is. Its program is src/read/worker.ts, whose body becomes
+// a function in the bundle (bundle.mjs), so that there can be several.
 import { EventEmitter } from 'node:events';
 import * as workerProgram from '../../../src/read/worker.ts';
 import { theWorld } from '../machine/world.ts';
@@ -11,7 +11,7 @@ interface Port extends EventEmitter {
 
 const { runWorker } = workerProgram as unknown as { runWorker: (port: Port, workerData: unknown) => void };
 
-/** From one thread to the other. */
+/** The time from one thread to the other. */
 const POST_MS = 0.05;
 
 export class Worker extends EventEmitter {

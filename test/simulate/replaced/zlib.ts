@@ -1,5 +1,5 @@
-// node:zlib: without the zstd that newer Nodes have. It would work in real time, and the same seed would not give the same
-// run on every Node.
+// node:zlib without the zstd of newer Nodes: it would run in real time, and the same seed would give different runs on
+// different Nodes.
 import zlib from 'node:zlib';
 
 export const { crc32 } = zlib;

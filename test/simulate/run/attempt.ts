@@ -1,7 +1,7 @@
-// One attempt on a machine of its own: `capture -- task`, or `capture watch` beside a task of somebody else. Starts what is
-// started there, and strikes it with the faults of its plan.
+// One attempt on a machine of its own: `capture -- task`, or `capture watch` beside a task that something else starts.
+// Starts its processes, and applies the faults of its plan.
 import { launch } from '../../../src/launch/launch.ts';
-import * as sidecarProgram from '../../../src/sidecar/main.ts';
+import { main as sidecarMain } from '../../../src/sidecar/main.ts';
 import { handOver } from '../../../src/sidecar/startup/restore-only.ts';
 import { runStandalone } from '../../../src/sidecar/standalone/standalone.ts';
 import { failureOf } from '../../../src/model/errors.ts';
@@ -22,8 +22,6 @@ import { askAt } from '../replaced/net.ts';
 import { isCalm } from '../store/network.ts';
 import { settingsOf } from './settings.ts';
 
-const { main: sidecarMain } = sidecarProgram as unknown as { main: () => void };
-
 export interface Scene {
   readonly plan: Plan;
   readonly world: World;
@@ -31,37 +29,40 @@ export interface Scene {
   readonly nextSerial: () => number;
 }
 
-/** The longest that a close may wait where nothing goes wrong: ten seconds, and what sending takes (docs/semantics.md). */
+/**
+ * The longest time from a close until it is stored if nothing goes wrong: ten seconds, and the time to send it
+ * (docs/semantics.md).
+ */
 const BOUND_MS = 15_000;
-/** So long after the death of a sidecar all is as before. */
+/** This long after the death of a sidecar, all is as before. */
 const RECOVERED_MS = 30_000;
 const FLUSH_MS = 30_000;
 const FLUSH_RETRY_MS = 200;
 const MOST_FLUSH_TRIES = 50;
-/** A container is started again after so long. */
+/** A container is restarted after this time. */
 const RESTART_MS = 1500;
 const MOST_RESTARTS = 5;
 
 export class Attempt {
-  /** Of what the user has started. */
+  /** The exit status of what the user has started. */
   status: number | undefined;
   readonly #scene: Scene;
   readonly #workdir: string;
   readonly #exitFile: string;
   readonly #settings: Settings;
-  /** The launcher; for `capture watch`, what stands for the pod. */
+  /** The launcher; for `capture watch`, a process in place of the pod. */
   #main: SimProcess | undefined;
   #sidecar: SimProcess | undefined;
   #task: SimProcess | undefined;
   readonly #daemons: SimProcess[] = [];
   #isEnding = false;
   #isTermed = false;
-  /** When the last fault struck; one that no new sidecar mends counts for ever. */
+  /** When the last fault happened. A fault that no new sidecar repairs counts forever. */
   #troubledAtMs = -Infinity;
   #restarts = 0;
-  /** Somebody looks at what the task does. */
+  /** From when on somebody watches what the task does. */
   #watchedFromMs = Infinity;
-  /** The machine stands still, or did: the next attempt began meanwhile. */
+  /** True if the machine stalls, or did: the next attempt began meanwhile. */
   isGone = false;
 
   constructor(scene: Scene, number: number, attempt: AttemptPlan) {
@@ -73,17 +74,17 @@ export class Attempt {
     this.#settings = settingsOf(plan, attempt, { workdir: this.#workdir, exitFile: this.#exitFile });
   }
 
-  /** Something of it runs. */
+  /** True while one of its processes runs. */
   get isAlive(): boolean {
     return this.#processes.some(({ isAlive }) => isAlive);
   }
 
-  /** Launcher and sidecar are gone: nobody sees what the task closes. */
+  /** True if launcher and sidecar are gone: nobody sees what the task closes. */
   get #isAlone(): boolean {
     return this.#main?.isAlive !== true && this.#sidecar?.isAlive !== true;
   }
 
-  /** A process that the task had left behind was ended: of what it wrote nobody promises anything. */
+  /** True if a leftover process of the task was ended: nothing is promised for what it wrote. */
   get hasStoppedDaemon(): boolean {
     return this.#daemons.some(({ status }) => status !== 0);
   }
@@ -106,7 +107,7 @@ export class Attempt {
             began: (process) => (this.#sidecar = process),
             run: (process) => this.#runSidecar(process),
           };
-    // On this machine, or when somebody has made room in the store.
+    // A new machine has room, or somebody has made room in the store.
     world.kernel.full = undefined;
     this.#main = world.kernel.spawn({
       parent: undefined,
@@ -126,7 +127,7 @@ export class Attempt {
   killAll(): void {
     this.#isEnding = true;
     const all = this.#processes.filter(({ isAlive }) => isAlive);
-    // At one moment: nobody sees another one die.
+    // All at once: none sees another one die.
     for (const one of all) one.isAlive = false;
     for (const one of all) {
       one.isAlive = true;
@@ -148,7 +149,7 @@ export class Attempt {
     );
   }
 
-  /** Its exit status, if it lives so long; what it throws is one, too. */
+  /** Ends the process with the status of `act`, if it lives that long; an error is a status, too. */
   async #carryOut(process: SimProcess, act: () => Promise<number>): Promise<void> {
     const { world, oracle } = this.#scene;
     try {
@@ -225,7 +226,7 @@ export class Attempt {
       if (this.status !== undefined || (this.#restarts += 1) > MOST_RESTARTS) return this.#endPod();
       world.scheduler.at(world.nowMs + RESTART_MS, undefined, () => this.#startWatch(pod));
     });
-    // It was told before it was there.
+    // The signal came before the watch existed.
     if (this.#isTermed) this.#termWatch(100);
   }
 
@@ -290,7 +291,7 @@ export class Attempt {
     });
   }
 
-  /** As `capture flush` does: asks again for a while where nobody answers. */
+  /** Like `capture flush`: asks again for a while if nobody answers. */
   #flush(process: SimProcess, then: () => void, tries = 1): void {
     const { world, oracle } = this.#scene;
     const socket = process.environment['CAPTURED_SOCKET'];
@@ -339,7 +340,7 @@ export class Attempt {
       case 'disk-full':
         kernel.full = { below: fault.below, untilMs: world.nowMs + fault.ms };
         return;
-      // Its source speaks by itself.
+      // The notice source reports it.
       case 'notice':
         return;
       case 'machine-freezes':
@@ -352,18 +353,18 @@ export class Attempt {
     }
   }
 
-  /** Nobody can tell it from one that died: another machine takes the index. */
+  /** A stalled machine looks dead to others: another machine takes over the index. */
   #freeze(ms: number): void {
     this.isGone = true;
     const untilMs = this.#scene.world.nowMs + ms;
     for (const one of this.#processes) one.stalledUntilMs = untilMs;
   }
 
-  /** A scheduler, or the end of a pod, signals each process, in any order. */
+  /** A scheduler, or the end of a pod, sends signals to each process, in any order. */
   #term(main: SimProcess | undefined, task: SimProcess | undefined): void {
     const { world, plan } = this.#scene;
     if (plan.command === 'watch') {
-      // Before its task is there, all of the pod is.
+      // Before the task exists, the whole pod is killed.
       if (task === undefined) return this.killAll();
       this.#termWatch(world.random.pick([0, 1, 20]));
       world.kernel.signal(task, 'SIGTERM');
@@ -379,7 +380,7 @@ function freezes({ attempts }: Plan): boolean {
   return attempts.some(({ faults }) => faults.some(({ kind }) => kind === 'machine-freezes'));
 }
 
-/** What the user would read (cli/main.ts). */
+/** Runs `act`; its errors become those that the user would read (cli/main.ts). */
 async function readable<T>(act: () => Promise<T>): Promise<T> {
   try {
     return await act();

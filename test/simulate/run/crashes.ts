@@ -1,4 +1,4 @@
-// What the program throws and nobody catches: in a process of Node it is the end of it.
+// Errors that the program throws and nobody catches: they would end a process of Node.
 
 let hear: (error: unknown) => void = () => undefined;
 

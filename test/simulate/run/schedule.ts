@@ -1,5 +1,5 @@
-// One schedule from its plan to what the oracle has found: attempts one after the other, on machines of their own, before
-// one store.
+// One schedule, from its plan to the findings of the oracle: attempts one after the other, each on a machine of its
+// own, with one store.
 import { prepareMd5 } from '../../../src/model/md5.ts';
 import { pathOf } from '../machine/inode.ts';
 import { Dead } from '../machine/process.ts';
@@ -23,7 +23,9 @@ export interface Outcome {
 }
 
 const HOUR_MS = 3_600_000;
-/** After those with faults: a store that is out of order for a while may end some of them, too. */
+/** The longest schedules have a tenth of these events, and each event leaves something in this process. */
+const MOST_EVENTS = 300_000;
+/** Attempts after those with faults: a store that fails for a while may end some of them, too. */
 const CALM_ATTEMPTS = 8;
 
 export async function runSchedule(plan: Plan, trace?: (line: string) => void): Promise<Outcome> {
@@ -35,7 +37,7 @@ export async function runSchedule(plan: Plan, trace?: (line: string) => void): P
     const schedule = new Schedule(plan, world);
     hearCrashes((error) => schedule.crashed(error));
     await schedule.run();
-    // What nobody has caught is told when the queue of ticks is empty.
+    // Uncaught errors are reported once the queue of ticks is empty.
     await new Promise((resolve) => globalThis.setImmediate(resolve));
     for (const [what, times] of schedule.oracle.counts) world.counts.set(what, times);
     return {
@@ -86,7 +88,7 @@ class Schedule {
     for (const path of ['/bin/task', '/dev/stderr']) fileCalls.writeFile(world.outside, path, '');
   }
 
-  /** Nobody has caught it. A dead process may leave such things: they have no effect. */
+  /** An error that nobody has caught. Errors of dead processes have no effect. */
   crashed(error: unknown): void {
     if (error instanceof Dead || this.#hadDeaths()) return;
     this.oracle.fail('uncaught', error instanceof Error ? (error.stack ?? error.message) : String(error));
@@ -99,7 +101,7 @@ class Schedule {
   async run(): Promise<void> {
     const calm = { faults: [] };
     const attempts = [...this.#plan.attempts, ...Array.from({ length: CALM_ATTEMPTS }, () => calm)];
-    // What a writer that was stopped has left is named until somebody deals with it.
+    // What a stopped writer has left is named until somebody deals with it.
     let isHalfWritten = false;
     for (const [at, attempt] of attempts.entries()) {
       const { status, hasStoppedDaemon } = await this.#runAttempt(at + 1, attempt);
@@ -108,7 +110,7 @@ class Schedule {
       if (status !== undefined) this.oracle.ended(status, { faults: attempt.faults, hasStoppedDaemon });
       isHalfWritten ||= hasStoppedDaemon;
       const { attempts, weather, options: chosen } = this.#plan;
-      // Of a task that ends before anybody watches it, nobody may know how.
+      // If a task ends before anybody watches it, nobody may know how it ended.
       const mayFail =
         this.oracle.isBlind ||
         isHalfWritten ||
@@ -124,7 +126,7 @@ class Schedule {
       if (status === 0) await this.#waitForZombies();
       if (status === 0 || this.oracle.findings.length > 0) return;
     }
-    // A watch may be told to stop before it is there, and a drain may be allowed less time than the store takes.
+    // A watch may get a stop signal before it is there, and a drain may get less time than the store takes.
     const { command, options } = this.#plan;
     // What a death has left is named until somebody deals with it (docs/semantics.md).
     const isLeft = this.oracle.hasLeft();
@@ -140,7 +142,9 @@ class Schedule {
     const attempt = new Attempt(scene, number, plan);
     attempt.start(plan);
     const untilMs = world.nowMs + HOUR_MS + durationOf(this.#plan);
-    await world.scheduler.run(() => world.nowMs > untilMs || !attempt.isAlive || attempt.isGone);
+    const isOver = (): boolean => world.nowMs > untilMs || !attempt.isAlive || attempt.isGone;
+    await world.scheduler.run(() => isOver() || world.scheduler.events > MOST_EVENTS);
+    if (!isOver()) this.oracle.fail('spins', `more than ${MOST_EVENTS} events, and no end`);
     if (attempt.isGone) this.#zombies.push(attempt);
     else if (attempt.isAlive) {
       this.oracle.fail('no-progress', `attempt ${number} has not ended after a virtual hour`);
@@ -149,7 +153,7 @@ class Schedule {
     return attempt;
   }
 
-  /** Machines that stood still go on, and find that another attempt has the index: nothing that is done comes undone. */
+  /** Stalled machines go on, and find that another attempt has the index. Nothing that is done is undone. */
   async #waitForZombies(): Promise<void> {
     if (this.#zombies.length === 0) return;
     const world = this.#world;
@@ -159,13 +163,16 @@ class Schedule {
       this.oracle.fail('no-progress', 'a machine that stood still has not ended');
     for (const { status } of this.#zombies)
       world.count(`exit status ${status ?? 'none'} (of a machine that stood still)`);
-    // One that had not claimed the index when it stood still has run it once more.
+    // A machine that stalled before it claimed the index has run it once more.
     if (!this.#zombies.some(({ status }) => status === 0))
       this.oracle.ended(0, { faults: [], hasStoppedDaemon: false });
     this.oracle.missing();
   }
 
-  /** Objects of a directory store get their names by rename; local files go when the sidecar reclaims them. */
+  /**
+   * Listens to files: objects of a directory store get their names by rename, and local files are deleted when the
+   * sidecar reclaims them.
+   */
   #listenToFiles(): void {
     const { files } = this.#world.kernel;
     const ownDir = `${STORE_DIR}/.capture-store/`;
@@ -180,7 +187,7 @@ class Schedule {
       if (this.#world.process.name !== 'sidecar' || dentry.inode.kind !== 'file') return;
       const path = pathOf(dentry);
       const [, number = '', name] = /^\/work(\d*)\/\.capture\/reclaim\/(.*)$/.exec(path) ?? [];
-      // What an earlier attempt stored, a later one may have replaced.
+      // A later attempt may have replaced what an earlier one stored.
       if (name === undefined || (number !== '' && Number(number) !== this.#number)) return;
       this.#world.count('a local file is reclaimed');
       this.oracle.deleted(name, dentry.inode.data.toString());
@@ -193,7 +200,7 @@ class Schedule {
     try {
       return kernel.find(outside, `${STORE_DIR}/${key}`, { follow: false }).dentry?.inode.data.toString();
     } catch {
-      return undefined; // a directory that is not there
+      return undefined; // no such directory
     }
   }
 

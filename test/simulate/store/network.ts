@@ -1,17 +1,16 @@
-// The way to the store and back: how long each takes, and what goes wrong on it. A request that has left may arrive after
-// the one who sent it has given up, or has died.
+// The network between a process and the store: how long each way takes, and what goes wrong. A request may arrive after
+// its sender has given up, or has died.
 import type { Random } from '../machine/random.ts';
 import type { Request } from './s3-server.ts';
 
-/** What happens to one request. */
 export interface Fate {
-  /** Until the server has all of it, ms; undefined: it never arrives. */
+  /** The time until the server has the whole request, ms; undefined: it never arrives. */
   readonly thereMs: number | undefined;
-  /** It arrives a second time, so long after it left, ms; nobody hears the answer. */
+  /** It arrives a second time, this long after it left, ms; the answer to that reaches nobody. */
   readonly againMs?: number;
-  /** From the server to the client, ms; undefined: the answer is lost. */
+  /** The time of the answer from the server to the client, ms; undefined: it is lost. */
   readonly backMs: number | undefined;
-  /** The connection breaks after so long, ms: unless the answer is there before, the client hears of it. */
+  /** The connection breaks after this time, ms. The client notices, unless it has the answer by then. */
   readonly breaksMs?: number;
   /** The server refuses it. */
   readonly refusal?: { readonly status: number; readonly code: string };
@@ -24,13 +23,12 @@ export interface Weather {
   readonly repeats: number;
   readonly refusals: number;
   readonly silences: number;
-  /** Between which instants nothing gets through. */
+  /** Times during which nothing gets through. */
   readonly outages: readonly { readonly fromMs: number; readonly untilMs: number }[];
-  /** Puts of these keys get no answer for a while, whatever comes through besides. */
+  /** Puts of these keys get no answer for a while, although other requests do. */
   readonly deaf: readonly { readonly file: string; readonly fromMs: number; readonly untilMs: number }[];
-  /** Most of the time, ms. */
+  /** The usual latency, ms. */
   readonly latencyMs: number;
-  /** Bytes in a second. */
   readonly bytesPerS: number;
 }
 
@@ -46,7 +44,7 @@ export const CALM: Weather = {
   bytesPerS: 1e9,
 };
 
-/** All that is asked is answered, soon. */
+/** True if every request is answered soon. */
 export function isCalm(weather: Weather): boolean {
   const { lostAnswers, lateArrivals, repeats, refusals, silences, outages, deaf, latencyMs, bytesPerS } =
     weather;

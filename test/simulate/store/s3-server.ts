@@ -1,4 +1,4 @@
-// A server that speaks S3, in memory: whole requests to whole answers, each one moment. Conditions of puts are kept.
+// An S3 server in memory: whole requests and whole answers, each atomic. Puts obey their conditions.
 import { createHash } from 'node:crypto';
 
 export interface Request {
@@ -32,7 +32,7 @@ export type OnChange = (key: string, object: StoredObject | undefined) => void;
 interface S3ServerOptions {
   readonly nowMs: () => number;
   readonly onChange: OnChange;
-  /** Some servers ignore it. */
+  /** False for a server that ignores If-Match. */
   readonly honoursIfMatch: boolean;
 }
 

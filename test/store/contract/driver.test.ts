@@ -48,7 +48,7 @@ describe('retrying', () => {
     expect(performance.now() - startMs).toBeGreaterThanOrEqual(300);
   });
 
-  it('gives the signal its word in the middle of a pause, and before the first try', async () => {
+  it('obeys the signal during a pause, and before the first try', async () => {
     const abort = new AbortController();
     const reason = new Error('the deadline');
     const work = async (nth: number): Promise<never> => {
@@ -60,7 +60,7 @@ describe('retrying', () => {
   });
 });
 
-describe('how long it pauses', () => {
+describe('the length of a pause', () => {
   const pauses = (kind: StoreErrorKind, luck: number): readonly number[] => {
     const pace = paceOf({ kind });
     return pace === undefined ? [] : [1, 2, 3, 5, 6, 1000].map((tries) => pauseMs(pace, tries, luck));
@@ -71,7 +71,7 @@ describe('how long it pauses', () => {
     ['lost', [200, 400, 800, 3200, 5000, 5000]],
     ['busy', [1000, 2000, 4000, 10_000, 10_000, 10_000]],
     ['denied', []],
-  ])('doubles what luck can give after %s, up to a limit', (kind, most) => {
+  ])('has a limit that doubles after %s, up to a maximum', (kind, most) => {
     expect(pauses(kind, 1)).toEqual(most);
     expect(pauses(kind, 0.5)).toEqual(most.map((ms) => ms / 2));
     expect(pauses(kind, 0)).toEqual(most.map(() => 0));
@@ -82,7 +82,7 @@ describe('a server that is busy', () => {
   it.each<[StoreErrorKind, number]>([
     ['transient', 1],
     ['busy', 10],
-  ])('%s: is asked for %i budgets', async (kind, budgets) => {
+  ])('%s: is retried for %i budgets', async (kind, budgets) => {
     let nowMs = 0;
     const pause = async (ms: number): Promise<void> => {
       nowMs += ms;

@@ -102,7 +102,7 @@ describe('the file store', () => {
     fs.rmSync(`${dir}.link`);
   });
 
-  it('has no metadata for an object that was written over by hand', async () => {
+  it('has no metadata for an object that was overwritten by hand', async () => {
     await put('r.dat', 'ours');
     fs.writeFileSync(`${dir}/r.dat`, 'by hand');
     expect(await store.head('r.dat')).toEqual({
@@ -123,7 +123,7 @@ describe('the file store', () => {
     expect(metaFiles()).toEqual([]);
   });
 
-  it('pairs bytes and metadata whenever the writer is killed', async () => {
+  it('matches bytes and metadata whenever the writer is killed', async () => {
     const writer = await bundledWriter(dir);
     for (let round = 0; round < 12; round += 1) {
       await killDuringPuts(writer, dir, round);
@@ -133,14 +133,14 @@ describe('the file store', () => {
     }
   });
 
-  it('reads the object that it opened although it is replaced meanwhile', async () => {
+  it('reads the object that it opened, although it is replaced meanwhile', async () => {
     await put('r.dat', 'first');
     const got = await store.get('r.dat');
     await put('r.dat', 'second');
     expect(await textOf(got?.body)).toBe('first');
   });
 
-  it('says that a directory may not be written, and what to check', async () => {
+  it('reports a directory that may not be written, and what to check', async () => {
     // No user, not even root, may make directories in sysfs.
     const denied = await openAt('/sys/capture-test');
     const outcome = denied.put('r.dat', Buffer.from('x'), { meta: newMeta() });
@@ -155,7 +155,7 @@ describe('the file store', () => {
     ['ESTALE', 'transient'],
     ['ENAMETOOLONG', 'impossible'],
     ['EXDEV', 'refused'],
-  ])('takes %s for a failure of the kind %s', (code, kind) => {
+  ])('classifies %s as a failure of the kind %s', (code, kind) => {
     const error = fileFailure(Object.assign(new Error(code), { code }), 'put', '/dir/r.dat');
     expect(error).toMatchObject({ kind, message: expect.stringContaining(`put /dir/r.dat: `) });
   });
@@ -178,7 +178,7 @@ describe('the file store', () => {
       fs.rmSync(`${dir}.moved`, { recursive: true, force: true });
     });
 
-    it.each(ways)('%s is lost to each operation, and is never made anew', async (_, goes) => {
+    it.each(ways)('%s is lost to each operation, and is never created again', async (_, goes) => {
       await put('r.dat', 'ours');
       goes();
       const before = fs.existsSync(dir) ? fs.readdirSync(dir) : undefined;
@@ -196,7 +196,7 @@ describe('the file store', () => {
       expect(fs.existsSync(dir) ? fs.readdirSync(dir) : undefined).toEqual(before);
     });
 
-    it.each(ways)('%s while a body was on its way has not stored it', async (_, goes) => {
+    it.each(ways)('%s during a put has not stored the body', async (_, goes) => {
       await put('r.dat', 'ours');
       const body = (async function* parts() {
         yield Buffer.from('first');
@@ -206,7 +206,7 @@ describe('the file store', () => {
       await expect(store.put('s.dat', body, { meta: newMeta() })).rejects.toMatchObject(lost);
     });
 
-    it('became another one is not the place of its operations, whatever stands there under the same key', async () => {
+    it('was replaced by another one is not used, whatever it holds under the same key', async () => {
       await put('r.dat', 'ours');
       fs.renameSync(dir, `${dir}.moved`);
       fs.mkdirSync(dir);
@@ -216,7 +216,7 @@ describe('the file store', () => {
       expect(fs.readFileSync(`${dir}/r.dat`, 'utf8')).toBe('theirs');
     });
 
-    it.each(ways)('%s in the middle of a look does not say that nothing is there', async (_, goes) => {
+    it.each(ways)('%s during a look does not report that nothing is there', async (_, goes) => {
       await put('r.dat', 'ours');
       const open = fs.promises.open;
       vi.spyOn(fs.promises, 'open').mockImplementationOnce((...args) => {
@@ -226,7 +226,7 @@ describe('the file store', () => {
       await expect(store.head('r.dat')).rejects.toMatchObject(lost);
     });
 
-    it.each(ways)('%s in the middle of a listing is not listed as if this were all', async (_, goes) => {
+    it.each(ways)('%s during a listing is not listed as if this were complete', async (_, goes) => {
       // More than a listing looks at ahead.
       for (let at = 100; at < 150; at += 1) await put(`r.${at}`, 'ours');
       const listed = async (): Promise<void> => {
@@ -235,7 +235,7 @@ describe('the file store', () => {
       await expect(listed()).rejects.toMatchObject(lost);
     });
 
-    it('comes back is the store again, and a put that waits for it is stored', async () => {
+    it('returns is the store again, and a put that waits for it is stored', async () => {
       const patient = await openStore({ url: `file://${dir}`, flags: [], unfenced: false });
       await patient.confirm();
       fs.renameSync(dir, `${dir}.moved`);
@@ -249,14 +249,14 @@ describe('the file store', () => {
     });
   });
 
-  it('can hold no key below an object, nor an object where others stand below', async () => {
+  it('can hold no key below an object, and no object at the folder of others', async () => {
     await put('a', 'object');
     await expect(put('a/b', 'below')).rejects.toMatchObject({ kind: 'impossible' });
     await put('c/d', 'below');
     await expect(put('c', 'object')).rejects.toMatchObject({ kind: 'impossible' });
   });
 
-  it('sweeps the note of a put that was killed before it had written its key', async () => {
+  it('removes the note of a put that was killed before it had written its key', async () => {
     await put('r.dat', 'x');
     fs.writeFileSync(`${dir}/.capture-store/tmp/b1.key`, '');
     await store.sweep('other/', () => false);
@@ -264,7 +264,7 @@ describe('the file store', () => {
     expect((await store.head('r.dat'))?.sizeBytes).toBe(1);
   });
 
-  it('sweeps on when a put of somebody else ends meanwhile', async () => {
+  it('continues to sweep when a put of another process ends meanwhile', async () => {
     await put('r.dat', 'x');
     // Listed, and gone when it is opened.
     fs.symlinkSync('gone', `${dir}/.capture-store/tmp/a1.key`);
@@ -274,7 +274,7 @@ describe('the file store', () => {
   });
 
   it.each([ABSENT, undefined])(
-    'puts anew what another attempt has swept (precondition: %o)',
+    'puts again what another attempt has swept (precondition: %o)',
     async (precondition) => {
       const patient = await openStore(
         { url: `file://${dir}`, flags: [], unfenced: false },
@@ -294,7 +294,7 @@ describe('the file store', () => {
     },
   );
 
-  it('writes the same bytes again when it tries a put again, and has not given their memory away', async () => {
+  it('writes the same bytes when it retries a put, and has not released their memory before', async () => {
     const patient = await openStore(
       { url: `file://${dir}`, flags: [], unfenced: false },
       { budgetMs: 20_000 },
@@ -315,7 +315,7 @@ describe('the file store', () => {
     await patient.close();
   });
 
-  it('sweeps what a killed put left, of its own keys only', async () => {
+  it('removes what a killed put left, of its own keys only', async () => {
     await put('other', 'x');
     const hang = new AbortController();
     const stuck = [put1('mine/r.dat'), put1('yours/r.dat')];

@@ -61,7 +61,7 @@ describe('an object', () => {
     expect(modeOf('r.dat.0')).toBe(has);
   });
 
-  it('keeps its mode when it is copied and gets another name', async () => {
+  it('keeps its mode when it is copied or gets another name', async () => {
     await put('r.dat.0.partial-1', '640');
     await store.copy('r.dat.0.partial-1', 'r.dat.0.~1~');
     await store.promote('r.dat.0.partial-1', 'r.dat.0');
@@ -69,8 +69,48 @@ describe('an object', () => {
   });
 });
 
-describe('what is no object of a task', () => {
-  it('is its user\u2019s alone, and so are its directories; those of objects are as open as any new one', async () => {
+describe('an object whose metadata another user of the group has forged', () => {
+  beforeEach(async () => {
+    fs.mkdirSync(dir);
+    fs.chmodSync(dir, 0o2770);
+    process.umask(0o002);
+    await put('r.dat.0', '600');
+    const meta = fs
+      .readdirSync(join(dir, '.capture-store/meta'), { recursive: true, withFileTypes: true })
+      .filter((one) => one.isFile())
+      .map((one) => join(one.parentPath, one.name));
+    const [file = ''] = meta;
+    const told = JSON.parse(fs.readFileSync(file, 'utf8'));
+    fs.writeFileSync(file, JSON.stringify({ ...told, meta: { ...told.meta, mode: '666' } }));
+  });
+
+  it('gives its copies no more rights than its file has', async () => {
+    expect((await store.head('r.dat.0'))?.meta['mode']).toBe('666');
+    await store.copy('r.dat.0', 'r.dat.0.~1~');
+    await store.promote('r.dat.0', 's.dat.0');
+    await store.copy('s.dat.0', 's.dat.0.~1~');
+    expect([modeOf('r.dat.0.~1~'), modeOf('s.dat.0'), modeOf('s.dat.0.~1~')]).toEqual(['600', '600', '600']);
+  });
+
+  it('reports the mode of its file', async () => {
+    expect((await store.head('r.dat.0'))?.permissions).toBe(0o600);
+    const got = await store.get('r.dat.0');
+    expect(got?.permissions).toBe(0o600);
+    await got?.body[Symbol.asyncIterator]().return?.();
+  });
+});
+
+describe('a file that is not an object of a task', () => {
+  it('gives a copy no more rights than it has: a private file that somebody put there', async () => {
+    fs.mkdirSync(dir);
+    fs.chmodSync(dir, 0o2770);
+    process.umask(0o002);
+    fs.writeFileSync(join(dir, 'in.dat'), 'x', { mode: 0o600 });
+    await store.copy('in.dat', 'copy');
+    expect(modeOf('copy')).toBe('600');
+  });
+
+  it('is open to its user only, like its directories; directories of objects are as open as any new one', async () => {
     await put(RECORD);
     await put('out/r.dat.0', '644');
     await store.promote('out/r.dat.0', 'out/s.dat.0');
@@ -83,7 +123,7 @@ describe('what is no object of a task', () => {
     ['002', { directories: new Set(['2770']), files: new Set(['660']) }],
     ['022', { directories: new Set(['2750']), files: new Set(['640']) }],
     ['077', { directories: new Set(['2700']), files: new Set(['600']) }],
-  ])('is the group\u2019s in a set-group-ID directory, under the umask %s', async (mask, modes) => {
+  ])('is open to the group in a set-group-ID directory, under the umask %s', async (mask, modes) => {
     fs.mkdirSync(dir);
     fs.chmodSync(dir, 0o2775);
     process.umask(Number.parseInt(mask, 8));
@@ -94,14 +134,14 @@ describe('what is no object of a task', () => {
     expect(othersModes()).toEqual(modes);
   });
 
-  it('is the group\u2019s in a store that is made in a set-group-ID directory', async () => {
+  it('is open to the group in a store that is created in a set-group-ID directory', async () => {
     process.umask(0o002);
     fs.chmodSync(parent, 0o2770);
     await put(RECORD);
     expect([modeOf(''), modeOf(RECORD)]).toEqual(['2775', '660']);
   });
 
-  it('keeps a file that somebody has put there with its mode', async () => {
+  it('keeps its mode if somebody put it there', async () => {
     await put('r.dat.0', '600');
     fs.writeFileSync(join(dir, 'in.dat'), 'x', { mode: 0o644 });
     await store.promote('in.dat', 'in.dat.0');
@@ -109,7 +149,7 @@ describe('what is no object of a task', () => {
   });
 });
 
-describe('what somebody else has put into the directory', () => {
+describe('what another user has put into the directory', () => {
   let victim: string;
   beforeEach(() => {
     victim = join(parent, 'victim');
@@ -139,7 +179,7 @@ describe('what somebody else has put into the directory', () => {
     expect((await store.head('r.dat.0'))?.meta['push']).toBeDefined();
   });
 
-  it('is not written through: a link at the name of a temporary that is seen in the directory', async () => {
+  it('is not written through: a link at the name of a temporary file that is visible in the directory', async () => {
     await put('first', '600');
     const tmp = join(dir, '.capture-store/tmp');
     async function* body(): AsyncGenerator<Uint8Array> {
@@ -154,7 +194,7 @@ describe('what somebody else has put into the directory', () => {
     expect(fs.readdirSync(tmp)).toEqual([]);
   });
 
-  it('is neither followed nor waited for when it stands in place of a note or of metadata', async () => {
+  it('is neither followed nor waited for if it is in place of a note or of metadata', async () => {
     await put('r.dat.0', '600');
     const tmp = join(dir, '.capture-store/tmp');
     fs.symlinkSync(victim, join(tmp, 'a.key'));
@@ -182,7 +222,7 @@ describe('what somebody else has put into the directory', () => {
       },
     ],
     ['no JSON', (at) => fs.writeFileSync(at, 'no JSON')],
-  ])('stops nobody when it is %s in place of a note or of metadata', async (_, plant) => {
+  ])('stops no operation if it is %s in place of a note or of metadata', async (_, plant) => {
     await put('r.dat.0', '600');
     const tmp = join(dir, '.capture-store/tmp');
     fs.writeFileSync(join(tmp, 'killed.key'), '');
@@ -200,6 +240,55 @@ describe('what somebody else has put into the directory', () => {
     } finally {
       for (const fd of held) if (typeof fd === 'number') fs.closeSync(fd);
     }
+  });
+
+  it('stops no put if it is a directory in place of the temporary file or of its note', async () => {
+    await put('first', '600');
+    const tmp = join(dir, '.capture-store/tmp');
+    let names: readonly string[] = [];
+    async function* body(): AsyncGenerator<Uint8Array> {
+      names = fs.readdirSync(tmp);
+      const note = join(tmp, names.find((name) => name.endsWith('.key')) ?? '');
+      fs.unlinkSync(note);
+      fs.mkdirSync(note);
+      yield Buffer.from('x');
+    }
+    expect(await kindOf(store.put('r.dat.0', body(), { meta: newMeta() }))).toBe('stored');
+    expect(names).toHaveLength(2);
+    expect(fs.readdirSync(tmp)).toHaveLength(1);
+    expect((await store.head('r.dat.0'))?.meta['push']).toBeDefined();
+  });
+
+  it('hides no failure of a put if it is a directory in place of its note', async () => {
+    await put('first', '600');
+    const tmp = join(dir, '.capture-store/tmp');
+    async function* body(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from('x');
+      for (const name of fs.readdirSync(tmp)) {
+        fs.unlinkSync(join(tmp, name));
+        fs.mkdirSync(join(tmp, name));
+      }
+      throw new Error('the body failed');
+    }
+    await expect(store.put('r.dat.0', body(), { meta: newMeta() })).rejects.toThrow('the body failed');
+  });
+
+  it('stops no replacement and no deletion if it is a directory in place of metadata', async () => {
+    const metaOf = (): string => {
+      const all = fs.readdirSync(join(dir, '.capture-store/meta'), { recursive: true, withFileTypes: true });
+      const file = all.find((one) => one.isFile());
+      return join(file?.parentPath ?? '', file?.name ?? '');
+    };
+    const plant = (at: string): void => {
+      fs.unlinkSync(at);
+      fs.mkdirSync(at);
+    };
+    await put('r.dat.0', '600');
+    plant(metaOf());
+    expect(await kindOf(store.put('r.dat.0', Buffer.from('new'), { meta: newMeta() }))).toBe('stored');
+    plant(metaOf());
+    await store.delete(['r.dat.0']);
+    expect(await store.head('r.dat.0')).toBeUndefined();
   });
 
   describe.each<[string, (outside: string) => void]>([
@@ -255,7 +344,7 @@ describe('what somebody else has put into the directory', () => {
       ['copy', () => store.copy('first', 'folder/new')],
       ['promotion', () => store.promote('first', 'folder/new')],
       ['deletion', () => store.delete(['folder/r.dat.0'])],
-    ])('is not followed by a %s, which says so', async (__, act) => {
+    ])('is not followed by a %s, which reports it', async (__, act) => {
       await expect(act()).rejects.toMatchObject({
         kind: 'impossible',
         message: expect.stringContaining('and is not followed'),
@@ -267,7 +356,7 @@ describe('what somebody else has put into the directory', () => {
     });
   });
 
-  it('is neither followed nor removed when it stands in place of our own folders', async () => {
+  it('is neither followed nor removed if it is in place of our own folders', async () => {
     await put('r.dat.0');
     const ours = join(dir, '.capture-store');
     const outside = join(parent, 'outside');
@@ -288,14 +377,16 @@ describe('what somebody else has put into the directory', () => {
     ['a link that leads nowhere', (at) => fs.symlinkSync('nowhere', at)],
     ['a FIFO', (at) => void execFileSync('mkfifo', [at])],
     ['a directory', (at) => fs.mkdirSync(at)],
-  ])('is no object when it is %s under a key', async (_, plant) => {
+  ])('is not an object if it is %s under a key', async (_, plant) => {
     await put('first');
     plant(join(dir, 'r.dat.0'));
     expect(await store.head('r.dat.0')).toBeUndefined();
     expect(await store.get('r.dat.0')).toBeUndefined();
     expect(await listOf(store, '')).toEqual(['first']);
-    for (const act of [store.copy('r.dat.0', 'copy'), store.promote('r.dat.0', 'copy')])
-      await expect(act).rejects.toMatchObject({ kind: expect.stringMatching(/missing|impossible/) });
+    for (const act of [store.copy, store.promote])
+      await expect(act('r.dat.0', 'copy')).rejects.toMatchObject({
+        kind: expect.stringMatching(/missing|impossible/),
+      });
     await store.delete(['r.dat.0']);
     expect((await store.head('first'))?.sizeBytes).toBe(1);
   });
@@ -303,7 +394,7 @@ describe('what somebody else has put into the directory', () => {
   it.each<[string, () => string]>([
     ['a file of ours', () => victim],
     ['another object', () => 'first'],
-  ])('is read when it is a link under a key, to %s, and not stored under another one', async (_, target) => {
+  ])('is read if it is a link under a key, to %s, but not stored under another key', async (_, target) => {
     await put('first');
     fs.symlinkSync(target(), join(dir, 'r.dat.0'));
     const { ino, size, mtimeNs } = fs.statSync(join(dir, 'r.dat.0'), { bigint: true });
@@ -321,15 +412,15 @@ describe('what somebody else has put into the directory', () => {
     );
     const head = await store.head('r.dat.0');
     expect([head?.sizeBytes, head?.meta]).toEqual([Number(size), {}]);
-    for (const act of [store.copy('r.dat.0', 'copy'), store.promote('r.dat.0', 'copy')])
-      await expect(act).rejects.toMatchObject({ kind: 'impossible' });
+    for (const act of [store.copy, store.promote])
+      await expect(act('r.dat.0', 'copy')).rejects.toMatchObject({ kind: 'impossible' });
     expect(fs.existsSync(join(dir, 'copy'))).toBe(false);
     await store.delete(['r.dat.0']);
     expect(fs.readFileSync(victim, 'utf8')).toBe('mine');
     expect((await store.head('first'))?.sizeBytes).toBe(1);
   });
 
-  it('is not written through when it is a link under a key: a put replaces the link', async () => {
+  it('is not written through if it is a link under a key: a put replaces the link', async () => {
     await put('first');
     fs.symlinkSync(victim, join(dir, 'r.dat.0'));
     expect(await kindOf(store.put('r.dat.0', Buffer.from('new'), { meta: newMeta() }))).toBe('stored');
@@ -337,7 +428,7 @@ describe('what somebody else has put into the directory', () => {
     expect(fs.lstatSync(join(dir, 'r.dat.0')).isFile()).toBe(true);
   });
 
-  it('is not written through when a link replaces the folder of temporaries in the middle of a put', async () => {
+  it('is not written through if a link replaces the folder of temporary files during a put', async () => {
     await put('first');
     const [tmp, outside] = [join(dir, '.capture-store/tmp'), join(parent, 'outside')];
     fs.mkdirSync(outside);
@@ -359,7 +450,7 @@ describe('what somebody else has put into the directory', () => {
   it.each<[string, (at: string) => void]>([
     ['a link', (at) => fs.symlinkSync(victim, at)],
     ['a FIFO', (at) => void execFileSync('mkfifo', [at])],
-  ])('is said of a put that only creates when it is %s under the key', async (_, plant) => {
+  ])('is reported by a create-only put if it is %s under the key', async (_, plant) => {
     await put('first');
     plant(join(dir, 'r.dat.0'));
     const options = { meta: newMeta(), precondition: ABSENT };

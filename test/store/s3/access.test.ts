@@ -43,11 +43,11 @@ function profile(files: { readonly config?: string; readonly credentials?: strin
   };
 }
 
-it('keys of variables do not expire, and are what they are', async () => {
+it('keys in variables do not expire, and cannot be renewed', async () => {
   expect(await accessWith(KEYS)).toEqual({ expiresMs: undefined, isSession: false, isRenewable: false });
 });
 
-it('a session token of variables ends at a time that nobody says', async () => {
+it('a session token in variables expires at an unknown time', async () => {
   expect(await accessWith({ ...KEYS, AWS_SESSION_TOKEN: 't' })).toEqual({
     expiresMs: undefined,
     isSession: true,
@@ -55,7 +55,7 @@ it('a session token of variables ends at a time that nobody says', async () => {
   });
 });
 
-it('a session token of a file can be renewed there', async () => {
+it('a session token in a file can be renewed there', async () => {
   const credentials = 'aws_access_key_id=A\naws_secret_access_key=s\naws_session_token=t\n';
   expect(await accessWith(profile({ credentials }))).toEqual({
     expiresMs: undefined,
@@ -64,7 +64,7 @@ it('a session token of a file can be renewed there', async () => {
   });
 });
 
-it('who gives keys may say when they expire', async () => {
+it('a provider of keys may report when they expire', async () => {
   const at = new Date(Math.floor(Date.now() / 1000) * 1000 + 3_600_000);
   const given = { Version: 1, AccessKeyId: 'A', SecretAccessKey: 's', SessionToken: 't', Expiration: at };
   fs.writeFileSync(join(dir, 'keys'), JSON.stringify(given));
@@ -75,7 +75,7 @@ it('who gives keys may say when they expire', async () => {
   });
 });
 
-it('where there are no keys it says so', async () => {
+it('missing keys are reported', async () => {
   await expect(accessWith({})).rejects.toMatchObject({
     name: 'StoreError',
     kind: 'denied',

@@ -45,7 +45,7 @@ describe.each([
   ['a page of HTML', PORTAL],
   ['nothing', EMPTY],
 ])('200 OK with %s', (_, fault) => {
-  it.each(WORK)('is no answer to %s', async (operation, work) => {
+  it.each(WORK)('is not an answer to %s', async (operation, work) => {
     await put('there');
     server.fault = (incoming) => (incoming.operation === operation ? fault : undefined);
     await expect(work()).rejects.toMatchObject({ name: 'StoreError', kind: 'transient' });
@@ -55,7 +55,7 @@ describe.each([
     expect(await listOf(store, '')).toEqual(['there']);
   });
 
-  it('is tried again, and then the work is done once', async () => {
+  it('is retried, and then the work is done once', async () => {
     const patient = await openS3('s3://lab/run7');
     server.fault = ({ operation, nth }) => (operation === 'PutObject' && nth <= 2 ? fault : undefined);
     expect(await kindOf(patient.put('r.dat', Buffer.from('x'), { meta: newMeta() }))).toBe('stored');
@@ -68,7 +68,7 @@ describe('a page of a listing that is not the last', () => {
   it.each([
     ['without the token of the next one', ''],
     ['with its own token once more', '<NextContinuationToken>same</NextContinuationToken>'],
-  ])('is no answer %s', async (_, token) => {
+  ])('is not an answer %s', async (_, token) => {
     const body = `<ListBucketResult><IsTruncated>true</IsTruncated>${token}</ListBucketResult>`;
     server.fault = () => ({ kind: 'answer', status: 200, body });
     await expect(listOf(store, '')).rejects.toMatchObject({
@@ -83,7 +83,7 @@ it.each([
   ['very many attributes', `<a ${"b=''".repeat(3_000_000)}/>`],
   ['a text without end', `<a>${'b'.repeat(15 * MIB)}</a>`],
   ['document types', '<!DOCTYPE a>'.repeat(500_000)],
-])('a page of %s, which would take all memory or time, is no answer', async (_, filler) => {
+])('a page of %s, which would take all memory or time, is not an answer', async (_, filler) => {
   const isBefore = filler.startsWith('<!');
   const root = `<IsTruncated>false</IsTruncated>${isBefore ? '' : filler}`;
   const body = `${isBefore ? filler : ''}<ListBucketResult>${root}</ListBucketResult>`;
@@ -91,7 +91,7 @@ it.each([
   await expect(listOf(store, '')).rejects.toThrow('the answer is not one of S3');
 });
 
-it('a listing whose tokens lead in a circle is no answer', async () => {
+it('a listing that repeats its keys under new tokens is refused', async () => {
   let pages = 0;
   server.fault = () => {
     pages += 1;
@@ -101,11 +101,11 @@ it('a listing whose tokens lead in a circle is no answer', async () => {
     return { kind: 'answer', status: 200, body };
   };
   await expect(listOf(store, '')).rejects.toMatchObject({
-    message: expect.stringContaining('the answer is not one of S3'),
+    message: expect.stringContaining('the keys of the listing do not ascend'),
   });
 });
 
-it('a document that is nested a million deep is no answer', async () => {
+it('a document that is nested a million deep is not an answer', async () => {
   const body = '<a>'.repeat(1e6) + '</a>'.repeat(1e6);
   server.fault = () => ({ kind: 'answer', status: 200, body });
   await expect(listOf(store, '')).rejects.toMatchObject({
@@ -113,17 +113,17 @@ it('a document that is nested a million deep is no answer', async () => {
   });
 });
 
-describe('a server that names no ETag', () => {
+describe('a server that returns no ETag', () => {
   it.each([
     ['PutObject', () => put('new')],
     ['CompleteMultipartUpload', putParts],
-  ] as const)('to %s has stored the object when a look finds our push', async (operation, work) => {
+  ] as const)('to %s has stored the object if a look finds our push', async (operation, work) => {
     server.fault = (incoming) => (incoming.operation === operation ? { kind: 'no-etag' } : undefined);
     expect(await work()).toBe('stored');
   });
 });
 
-describe('a create-only put whose answer is lost, and which another put has replaced since', () => {
+describe('a create-only put whose answer is lost, and that another put has replaced since', () => {
   it.each([
     ['PutObject', Buffer.from('ours')],
     // As Ceph RGW does with two that are completed at once: it names no ETag, and knows no condition.
@@ -148,7 +148,7 @@ describe('a create-only put whose answer is lost, and which another put has repl
     expect(await textOf((await store.get('raced'))?.body)).toBe('theirs');
   });
 
-  it('is tried again while nothing stands there', async () => {
+  it('is retried while there is no object', async () => {
     const patient = await openS3('s3://lab/run7');
     server.fault = ({ operation, nth }) =>
       operation === 'CompleteMultipartUpload' && nth === 1
@@ -162,7 +162,7 @@ describe('a create-only put whose answer is lost, and which another put has repl
   });
 });
 
-it('an answer without end of what gives credentials is given up', async () => {
+it('an endless answer of a service that gives credentials is given up', async () => {
   let sent = 0;
   const body = new Readable({
     read() {
@@ -170,6 +170,7 @@ it('an answer without end of what gives credentials is given up', async () => {
       this.push(sent > 64 * 2 ** 20 ? null : Buffer.alloc(2 ** 20, 'a'));
     },
   }) as IncomingMessage;
-  const transport = { send: async () => ({ status: 200, headers: {}, body }) } as unknown as Transport;
+  const answer = { status: 200, headers: {}, body, textMs: 60_000 };
+  const transport = { send: async () => answer } as unknown as Transport;
   await expect(handlerOf(transport).handle(new HttpRequest({}))).rejects.toThrow('the answer has no end');
 });

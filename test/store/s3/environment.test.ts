@@ -7,7 +7,7 @@ import os from 'node:os';
 import { join } from 'node:path';
 import { HeadObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { placeOf } from '../../../src/store/s3/environment.ts';
+import { locationOf } from '../../../src/store/s3/environment.ts';
 import type { Store } from '../../../src/store/contract/store.ts';
 import { startS3Server, type S3Server } from '../../s3-server/server.ts';
 import { kindOf, newMeta } from '../contract.ts';
@@ -58,7 +58,7 @@ async function askedBySdk(bucket: string, pathStyle: boolean, isAccelerated = fa
 }
 
 async function askedByUs(bucket: string, pathStyle: boolean): Promise<string> {
-  const { region, origin, path } = await placeOf(bucket, pathStyle);
+  const { region, origin, path } = await locationOf(bucket, pathStyle);
   return `${region} ${origin}${path}/k`;
 }
 
@@ -132,7 +132,7 @@ describe('a bucket is where the SDK finds it', () => {
       restore();
     }
     restore = setEnv({ AWS_CONFIG_FILE: `${dir}/config`, AWS_PROFILE: 'lab' });
-    expect((await placeOf('data', false)).origin).toBe('https://data.s3.lab.example');
+    expect((await locationOf('data', false)).origin).toBe('https://data.s3.lab.example');
   });
 
   it.each([
@@ -143,40 +143,40 @@ describe('a bucket is where the SDK finds it', () => {
     for (const env of [{}, FIPS, DUAL]) {
       restore = setEnv({ AWS_REGION: 'us-west-2', ...env });
       expect(await askedByUs(bucket, false)).toBe(await askedBySdk(bucket, false));
-      expect((await placeOf(bucket, false)).service).toBe(service);
+      expect((await locationOf(bucket, false)).service).toBe(service);
       restore();
     }
   });
 
-  it('with transfer acceleration, where the profile asks for it', async () => {
+  it('with transfer acceleration, if the profile requests it', async () => {
     fs.writeFileSync(
       `${dir}/config`,
       '[default]\nregion = us-west-2\ns3 =\n  use_accelerate_endpoint = true\n',
     );
     restore = setEnv({ AWS_CONFIG_FILE: `${dir}/config` });
     expect(await askedByUs('lab', false)).toBe(await askedBySdk('lab', false, true));
-    expect((await placeOf('lab', false)).origin).toBe('https://lab.s3-accelerate.amazonaws.com');
-    await expect(placeOf('lab.for.mine', false)).rejects.toMatchObject({
+    expect((await locationOf('lab', false)).origin).toBe('https://lab.s3-accelerate.amazonaws.com');
+    await expect(locationOf('lab.for.mine', false)).rejects.toMatchObject({
       kind: 'refused',
       message: expect.stringContaining('S3 Accelerate'),
       hint: expect.stringContaining('use_accelerate_endpoint'),
     });
   });
 
-  it('is in us-east-1 when nothing says a region, which servers of one’s own do not mind', async () => {
+  it('is in us-east-1 if nothing names a region, which other servers ignore', async () => {
     restore = setEnv({ AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:9000' });
-    expect(await placeOf('lab', true)).toMatchObject({ region: 'us-east-1', isAws: false });
+    expect(await locationOf('lab', true)).toMatchObject({ region: 'us-east-1', isAws: false });
   });
 
-  it('is known for Amazon’s by its name', async () => {
+  it('is recognised as Amazon’s by its name', async () => {
     restore = setEnv({ AWS_REGION: 'eu-west-1' });
-    expect((await placeOf('lab', false)).isAws).toBe(true);
+    expect((await locationOf('lab', false)).isAws).toBe(true);
     restore();
     restore = setEnv(at('https://bucket.vpce-1a2b.s3.eu-west-1.vpce.amazonaws.com'));
-    expect((await placeOf('lab', false)).isAws).toBe(true);
+    expect((await locationOf('lab', false)).isAws).toBe(true);
     restore();
     restore = setEnv(at('https://amazonaws.com.example'));
-    expect((await placeOf('lab', false)).isAws).toBe(false);
+    expect((await locationOf('lab', false)).isAws).toBe(false);
   });
 
   it.each([
@@ -184,10 +184,10 @@ describe('a bucket is where the SDK finds it', () => {
     ['not an address', {}, /AWS_ENDPOINT_URL is no address of a server/],
     ['https://minio', FIPS, /AWS_USE_FIPS_ENDPOINT and AWS_ENDPOINT_URL cannot both be set/],
     ['https://minio', DUAL, /AWS_USE_DUALSTACK_ENDPOINT and AWS_ENDPOINT_URL cannot both be set/],
-  ])('or it is said why nobody can: %s %j', async (url, env, message) => {
+  ])('or the reason why it has no place is reported: %s %j', async (url, env, message) => {
     restore = setEnv({ ...at(url), ...env });
-    await expect(placeOf('lab', false)).rejects.toMatchObject({ name: 'StoreError', kind: 'refused' });
-    await expect(placeOf('lab', false)).rejects.toThrow(message);
+    await expect(locationOf('lab', false)).rejects.toMatchObject({ name: 'StoreError', kind: 'refused' });
+    await expect(locationOf('lab', false)).rejects.toThrow(message);
   });
 });
 
@@ -247,7 +247,7 @@ describe('keys', () => {
     ),
   ];
 
-  it('are asked for once by many requests, and anew before they expire, once again', async () => {
+  it('are requested once for many requests, and again, once, before they expire', async () => {
     server.credentials = [FIRST, SECOND];
     given = (nth) =>
       nth === 1 ? { keys: FIRST, validMs: 2 * 60_000 } : { keys: SECOND, validMs: 3_600_000 };
@@ -265,14 +265,14 @@ describe('keys', () => {
     expect(asked).toBe(2);
   });
 
-  it('that the server calls expired are asked for anew, once for all requests that learn of it', async () => {
+  it('that the server calls expired are requested again, once for all requests that learn of it', async () => {
     server.credentials = [{ ...FIRST, expired: true }, SECOND];
     given = (nth) => ({ keys: nth === 1 ? FIRST : SECOND, validMs: 3_600_000 });
     expect(new Set(await putMany())).toEqual(new Set(['stored']));
     expect(asked).toBe(2);
   });
 
-  it('in variables come first, but for a profile that is asked for', async () => {
+  it('in variables come first, unless a profile is named', async () => {
     server.credentials = [FIRST, SECOND];
     given = () => ({ keys: FIRST, validMs: 3_600_000 });
     const variables = {
@@ -302,7 +302,7 @@ describe('keys', () => {
     expect(asked).toBe(0);
   });
 
-  it('of a role are asked of STS by way of the proxy', async () => {
+  it('of a role are requested from STS through the proxy', async () => {
     const sts: string[] = [];
     const proxy = http.createServer((request, response) => {
       sts.push(`${request.method} ${request.url}`);

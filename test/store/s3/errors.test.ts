@@ -50,7 +50,7 @@ function writeProfile({ accessKeyId, secretAccessKey, sessionToken }: typeof OLD
 }
 
 describe('the S3 store says', () => {
-  it('that these credentials may not do it', async () => {
+  it('that these credentials do not allow it', async () => {
     const denied = await open({
       ...server.env,
       AWS_ACCESS_KEY_ID: 'AKIADENIED',
@@ -82,7 +82,7 @@ describe('the S3 store says', () => {
     expect(JSON.stringify(error)).not.toContain('not-the-secret');
   });
 
-  it('that nobody knows the access key', async () => {
+  it('that the access key is unknown', async () => {
     const unknown = await open({ ...server.env, AWS_ACCESS_KEY_ID: 'AKIANOBODY' });
     await expect(put(unknown)).rejects.toThrow('unknown access key (http 403, InvalidAccessKeyId, 1 try)');
   });
@@ -139,7 +139,7 @@ describe('the S3 store says', () => {
   it.each([
     ['a code', 'RequestTimeTooSkewed'],
     ['nothing but the status, as to HEAD,', undefined],
-  ])('nothing, if the clock alone is wrong: the server has told the time (with %s)', async (_, code) => {
+  ])('nothing, if only the clock is wrong: the server has sent the time (with %s)', async (_, code) => {
     const apartMs = 10 * 60_000;
     const apart = await open(server.env, undefined, 20_000);
     server.fault = ({ headers }) => {
@@ -170,7 +170,7 @@ describe('the S3 store says', () => {
     });
   });
 
-  it('status, operation, bucket and key when the server says nothing', async () => {
+  it('status, operation, bucket and key if the server sends no message', async () => {
     const mute = await open(server.env);
     server.fault = () => ({ kind: 'answer', status: 400, body: '' });
     await expect(put(mute)).rejects.toThrow(
@@ -194,7 +194,7 @@ describe('the S3 store says', () => {
 });
 
 describe('expired credentials', () => {
-  it('are read anew from the profile, once, and the request goes on', async () => {
+  it('are read again from the profile, once, and the request continues', async () => {
     server.credentials = [{ ...OLD, expired: true }, NEW];
     writeProfile(OLD);
     const profile = { AWS_PROFILE: 'sim', AWS_SHARED_CREDENTIALS_FILE: `${dir}/credentials` };
@@ -211,7 +211,7 @@ describe('expired credentials', () => {
     expect(await textOf((await renewed.get('r.dat'))?.body)).toBe('x');
   });
 
-  it('are noticed although the answer to HEAD has no body to say so', async () => {
+  it('are noticed although the answer to HEAD has no body', async () => {
     server.credentials = [OLD];
     writeProfile(OLD);
     const profile = { AWS_PROFILE: 'sim', AWS_SHARED_CREDENTIALS_FILE: `${dir}/credentials` };

@@ -23,7 +23,7 @@ const toPuts = (fault: Fault): void => {
   server.fault = ({ operation }) => (operation === 'PutObject' ? fault : undefined);
 };
 
-it('a put whose bytes were changed on their way is no success', async () => {
+it('a put whose bytes were changed in transit is no success', async () => {
   toPuts({ kind: 'damage' });
   await expect(put('r.dat')).rejects.toMatchObject({
     kind: 'transient',
@@ -31,7 +31,7 @@ it('a put whose bytes were changed on their way is no success', async () => {
   });
 });
 
-it('a checksum in the answer tells it, too', async () => {
+it('a checksum in the answer shows it, too', async () => {
   toPuts({ kind: 'add-headers', headers: { 'x-amz-checksum-crc32': 'AAAAAA==' } });
   expect(await put('r.dat')).toBe('stored');
   expect(reads()).toBe(1);
@@ -63,7 +63,7 @@ describe.each<Checksums>(['checked', 'unknown', 'refused'])(
       expect(server.versions('run7/big').at(-1)?.bytes).toHaveLength(2 * PART + 10);
     });
 
-    it('a part whose bytes were changed on their way is sent again, or the put fails', async () => {
+    it('a part whose bytes were changed in transit is sent again, or the put fails', async () => {
       let left = 1;
       server.fault = ({ operation }) =>
         operation === 'UploadPart' && left-- > 0 ? { kind: 'damage' } : undefined;
@@ -87,7 +87,7 @@ describe.each<Checksums>(['checked', 'unknown', 'refused'])(
   },
 );
 
-it('an ETag that is no md5 is read back once, and then not looked at', async () => {
+it('an ETag that is not an md5 causes one read back, and is then ignored', async () => {
   toPuts({ kind: 'add-headers', headers: { etag: '"0123456789abcdef0123456789abcdef"' } });
   for (const key of ['a', 'b', 'c']) expect(await put(key)).toBe('stored');
   expect(reads()).toBe(1);
@@ -106,7 +106,7 @@ it.each<[string, Readonly<Record<string, string>>]>([
     },
   ],
   ['of parts', { etag: '"0123456789abcdef0123456789abcdef-1"' }],
-])('an ETag of what is %s says nothing', async (_, headers) => {
+])('an ETag proves nothing if the object is %s', async (_, headers) => {
   toPuts({ kind: 'add-headers', headers });
   expect(await put('r.dat')).toBe('stored');
   expect(reads()).toBe(0);

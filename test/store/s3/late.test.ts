@@ -64,7 +64,7 @@ describe.each<IfMatch>(['honoured', 'bare', 'refused', 'ignored'])(
       expect(server.pendingUploads().length).toBeLessThan(2);
     });
 
-    it('of a put does not undo one that brings back what it replaced, as often as it comes', async () => {
+    it('of a put does not undo one that restores what it replaced, however often it arrives', async () => {
       let last = await put('v1', ABSENT);
       cutEach(/r\.dat$/);
       last = await put('v2', last);
@@ -91,7 +91,7 @@ describe.each<IfMatch>(['honoured', 'bare', 'refused', 'ignored'])(
       await hasty.close();
     });
 
-    it('of a put that was aborted does not undo one that brings back what it replaced', async () => {
+    it('of a put that was aborted does not undo one that restores what it replaced', async () => {
       const precondition = await put('v2', await put('v1', ABSENT));
       const abort = new AbortController();
       server.fault = ({ operation }) =>
@@ -107,7 +107,7 @@ describe.each<IfMatch>(['honoured', 'bare', 'refused', 'ignored'])(
       expect(await text()).toBe('v2');
     });
 
-    it('of an upload does not undo the next one, nor one that ends it when nobody answers', async () => {
+    it('of an upload does not undo the next one, nor one that ends it when the server does not answer', async () => {
       const big = (fill: number): AsyncGenerator<Uint8Array> =>
         chunks([Buffer.alloc(5 * MIB, fill), Buffer.alloc(10, fill)]);
       const write = async (fill: number, precondition: Precondition): Promise<string> =>
@@ -157,7 +157,7 @@ describe.each<IfMatch>(['honoured', 'bare', 'refused', 'ignored'])(
     });
 
     it.each([['v2'], ['']])(
-      'of a promotion of %j finds nothing, though a late put brings its source back',
+      'of a promotion of %j finds nothing, although a late put restores its source',
       async (aside) => {
         const first = await put('v1', ABSENT);
         // Each is delivered late once, and sent again.
@@ -171,7 +171,7 @@ describe.each<IfMatch>(['honoured', 'bare', 'refused', 'ignored'])(
       },
     );
 
-    it('of a copy is not a copy of what stands there by then', async () => {
+    it('of a copy does not copy what is there by then', async () => {
       const first = await put('v1', ABSENT);
       cutEach(/kept$/);
       await store.copy('r.dat', 'kept');
@@ -180,7 +180,7 @@ describe.each<IfMatch>(['honoured', 'bare', 'refused', 'ignored'])(
       expect(await text('kept')).toBe('v1');
     });
 
-    it('is learnt with one empty put for all that replace something, and says so', async () => {
+    it('is detected with one empty put for all puts that replace something, and reported', async () => {
       let state = await put('v1', ABSENT);
       expect(await store.replacesAtomically()).toBe(ifMatch !== 'ignored');
       for (const version of ['v2', 'v3', 'v4']) state = await put(version, state);
@@ -222,7 +222,7 @@ it.each<IfMatch>(['honoured', 'ignored'])(
   },
 );
 
-it('a put that would get an ETag for which late ones wait in each of its forms is not sent', async () => {
+it('a put is not sent if late puts wait for each form of its ETag', async () => {
   let last = await put('v1', ABSENT);
   cutEach(/r\.dat$/, ['PutObject']);
   last = await put('v2', last);
@@ -236,7 +236,7 @@ it('a put that would get an ETag for which late ones wait in each of its forms i
   expect(await text()).toBe('v2');
 });
 
-it('a server that says that it has no conditions is asked without', async () => {
+it('a server that reports that it has no conditions gets requests without them', async () => {
   const first = await put('v1', ABSENT);
   server.fault = ({ headers }) =>
     'if-match' in headers ? { kind: 'answer', status: 501, code: 'NotImplemented' } : undefined;
@@ -245,7 +245,7 @@ it('a server that says that it has no conditions is asked without', async () => 
   expect(await store.replacesAtomically()).toBe(false);
 });
 
-it('a server that does not know conditions on copies is asked without', async () => {
+it('a server that does not know conditions on copies gets copies without them', async () => {
   await put('v1', ABSENT);
   server.fault = ({ headers }) =>
     'x-amz-copy-source-if-match' in headers

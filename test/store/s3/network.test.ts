@@ -139,12 +139,12 @@ describe('proxyFor', () => {
     ['host.example.org', '.', false],
     ['host.example.org', '*', true],
     ['localhost', '', false],
-  ])('goes to %s past the proxy with NO_PROXY=%s: %s', (host, exempt, isStraight) => {
+  ])('goes to %s without the proxy with NO_PROXY=%s: %s', (host, exempt, isStraight) => {
     const target = { protocol: 'http:', host, port: 9000 };
     expect(proxyFor(target, { HTTP_PROXY: 'p', NO_PROXY: exempt }) === undefined).toBe(isStraight);
   });
 
-  it('refuses what is no address, without repeating it', () => {
+  it('refuses what is not an address, without repeating it', () => {
     expect(() => proxyFor(s3, { HTTPS_PROXY: 'http://user:secret@:bad:' })).toThrow(
       /^HTTPS_PROXY is no address/,
     );
@@ -205,7 +205,7 @@ describe('the S3 store goes', () => {
     }
   }
 
-  it('through the proxy to a plain server, by whole addresses', async () => {
+  it('through the proxy to a plain server, by complete addresses', async () => {
     expect(await roundTrip({ ...server.env, HTTP_PROXY: proxy.url.replace('//', '//us%20er:pass@') })).toBe(
       'bytes',
     );
@@ -235,7 +235,7 @@ describe('the S3 store goes', () => {
     expect(proxy.seen).toEqual([`CONNECT ${tls.url.replace('https://', '')}`]);
   });
 
-  describe('through a proxy that is reached by TLS', () => {
+  describe('through a proxy that uses TLS', () => {
     const withPassword = (url: string): string => url.replace('//', '//user:pass@');
     const PASSWORD = `Basic ${Buffer.from('user:pass').toString('base64')}`;
     let secure: Proxy;
@@ -261,21 +261,24 @@ describe('the S3 store goes', () => {
       expect(secure.headers[0]?.['proxy-authorization']).toBe(PASSWORD);
     });
 
-    it.each(['http', 'https'] as const)('tells nothing to one that is not trusted (%s)', async (scheme) => {
-      const variable = `${scheme.toUpperCase()}_PROXY`;
-      const env = { [variable]: withPassword(secure.url) };
-      const outcome = roundTrip({ ...(scheme === 'http' ? server : tls).env, ...env });
-      await expect(outcome).rejects.toMatchObject({
-        kind: 'refused',
-        message: expect.stringContaining(
-          `the certificate of the proxy ${secure.url.slice(8)} is not trusted`,
-        ),
-        hint: expect.stringContaining('AWS_CA_BUNDLE'),
-      });
-      expect(secure.seen).toEqual([]);
-    });
+    it.each(['http', 'https'] as const)(
+      'but sends nothing to a proxy that is not trusted (%s)',
+      async (scheme) => {
+        const variable = `${scheme.toUpperCase()}_PROXY`;
+        const env = { [variable]: withPassword(secure.url) };
+        const outcome = roundTrip({ ...(scheme === 'http' ? server : tls).env, ...env });
+        await expect(outcome).rejects.toMatchObject({
+          kind: 'refused',
+          message: expect.stringContaining(
+            `the certificate of the proxy ${secure.url.slice(8)} is not trusted`,
+          ),
+          hint: expect.stringContaining('AWS_CA_BUNDLE'),
+        });
+        expect(secure.seen).toEqual([]);
+      },
+    );
 
-    it.each(['http', 'https'] as const)('nor in clear to one without TLS (%s)', async (scheme) => {
+    it.each(['http', 'https'] as const)('nor in clear text to one without TLS (%s)', async (scheme) => {
       const got: Buffer[] = [];
       const listener = net.createServer((socket) => {
         socket.on('error', () => undefined);
@@ -300,7 +303,7 @@ describe('the S3 store goes', () => {
     });
   });
 
-  it('straight where NO_PROXY says so', async () => {
+  it('directly if NO_PROXY says so', async () => {
     expect(await roundTrip({ ...server.env, HTTP_PROXY: proxy.url, NO_PROXY: 'localhost,127.0.0.1' })).toBe(
       'bytes',
     );
@@ -309,7 +312,7 @@ describe('the S3 store goes', () => {
     expect(proxy.seen).toEqual([]);
   });
 
-  it('nowhere when the proxy refuses, and says what it said', async () => {
+  it('nowhere if the proxy refuses, and reports its answer', async () => {
     const closed = await startProxy(407);
     const outcome = roundTrip({ ...tls.env, HTTPS_PROXY: closed.url });
     await expect(outcome).rejects.toMatchObject({
@@ -320,7 +323,7 @@ describe('the S3 store goes', () => {
     closed.stop();
   });
 
-  it.each([301, 302, 303, 307, 308])('nowhere else when the server says so (%i)', async (status) => {
+  it.each([301, 302, 303, 307, 308])('nowhere else if the server redirects (%i)', async (status) => {
     const plain = await startProxy();
     const elsewhere = [`${plain.url}/lab/run7/r%20dat`, `//${plain.url.slice(7)}/lab/run7/r%20dat`];
     for (const [from, location] of [

@@ -47,7 +47,7 @@ async function* body(parts: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
   yield* parts;
 }
 
-it('a part is given back when it has left, not when it is answered', async () => {
+it('a part is released when it was sent, not when it is answered', async () => {
   const parts = [PART_BYTES, PART_BYTES + 1].map((size, at) => Buffer.alloc(size, `part ${at}`));
   const md5s = parts.map((part) => createHash('md5').update(part).digest('hex'));
   const answered = parts.map(() => newDeferred<void>());
@@ -70,7 +70,7 @@ it('a part is given back when it has left, not when it is answered', async () =>
   await expect.poll(() => parts.every((part) => part[0] === 0), { timeout: 10_000 }).toBe(true);
 });
 
-it('a part that is refused before it has left is sent no further, as its memory is soon of another', async () => {
+it('a part that is refused before it was sent is sent no further, because its memory is reused', async () => {
   const isOver = newDeferred<void>();
   const parts = [5, 16].map((MiB) => Buffer.alloc(MiB * 2 ** 20, 'part'));
   let tries = 0;
@@ -104,7 +104,7 @@ it('a part that is refused before it has left is sent no further, as its memory 
   patient.close();
 }, 20_000);
 
-it('a part is given up when another one is refused', async () => {
+it('a part is abandoned when another one is refused', async () => {
   const isOver = newDeferred<void>();
   serve = async (part, request, response) => {
     request.resume();

@@ -49,7 +49,7 @@ describe('the S3 store', () => {
     server.served.filter((one) => one.operation === operation).length;
   const visible = (key: string): number => server.versions(`run7/${key}`).length;
 
-  describe('tries again', () => {
+  describe('retries', () => {
     it.each<[string, Fault]>([
       ['503 SlowDown', { kind: 'answer', status: 503, code: 'SlowDown' }],
       ['429', { kind: 'answer', status: 429, code: 'TooManyRequests' }],
@@ -131,7 +131,7 @@ describe('the S3 store', () => {
       expect(visible('r.dat')).toBe(1);
     });
 
-    it('to a create that lost against another: it exists', async () => {
+    it('to a create that lost against another one: it exists', async () => {
       await put('theirs');
       server.fault = faulty('PutObject', { kind: 'reset', afterBytes: 0 }, 2);
       expect(await putNew('ours')).toBe('exists');
@@ -160,7 +160,7 @@ describe('the S3 store', () => {
       expect(visible('big.chk')).toBe(1);
     });
 
-    it('to a create-only completion that lost against another: it exists, and no parts are left', async () => {
+    it('to a create-only completion that lost against another one: it exists, and no parts are left', async () => {
       server.fault = (incoming) => {
         if (incoming.operation !== 'UploadPart' || incoming.nth !== 3) return undefined;
         return { kind: 'delay', until: store.put('big.chk', Buffer.from('theirs'), { meta: newMeta() }) };
@@ -215,7 +215,7 @@ describe('the S3 store', () => {
       expect(visible('big.chk')).toBe(0);
     });
 
-    it('when somebody else has ended the upload', async () => {
+    it('when another client has ended the upload', async () => {
       server.fault = faulty('UploadPart', { kind: 'answer', status: 404, code: 'NoSuchUpload' });
       await expect(putParts()).rejects.toThrow(/the upload is gone.*http 404, NoSuchUpload, 1 try/);
     });
@@ -237,7 +237,7 @@ describe('the S3 store', () => {
       await Promise.allSettled(hanging);
     });
 
-    it.each([501, 405, 403])('as far as the server allows: sweep takes %i for an answer', async (status) => {
+    it.each([501, 405, 403])('as far as the server allows: sweep accepts %i as an answer', async (status) => {
       server.fault = faulty('ListMultipartUploads', { kind: 'answer', status });
       await expect(store.sweep('', () => true)).resolves.toBe(false);
     });
@@ -258,19 +258,19 @@ describe('the S3 store', () => {
     }
   });
 
-  it('looks before a create-only upload, for servers that ignore its condition', async () => {
+  it('checks before a create-only upload, for servers that ignore its condition', async () => {
     await store.put('big.chk', Buffer.from('theirs'), { meta: newMeta() });
     server.fault = () => ({ kind: 'ignore-condition' });
     expect(await putParts(ABSENT)).toBe('exists');
     expect(count('CreateMultipartUpload')).toBe(0);
   });
 
-  it('does not claim that a server of unknown make creates atomically', async () => {
+  it('does not claim that an unknown server creates atomically', async () => {
     await put('bytes');
     expect(store.createsAtomically).toBe(false);
   });
 
-  it('throws while a body is read that is shorter than promised', async () => {
+  it('throws if a body is shorter than promised', async () => {
     await put('0123456789');
     server.fault = faulty('GetObject', { kind: 'cut-answer', afterBytes: 4 });
     const got = await store.get('r.dat');
@@ -280,7 +280,7 @@ describe('the S3 store', () => {
     });
   });
 
-  it('ends a body that is read when the signal is aborted', async () => {
+  it('ends the reading of a body when the signal is aborted', async () => {
     await store.put('r.dat', Buffer.alloc(8 * MIB), { meta: newMeta() });
     const abort = new AbortController();
     const got = await store.get('r.dat', { signal: abort.signal });
@@ -290,7 +290,7 @@ describe('the S3 store', () => {
     await expect(reading).rejects.toThrow('enough');
   });
 
-  it('lists more keys than fit a page', async () => {
+  it('lists more keys than fit on a page', async () => {
     const keys = Array.from({ length: 1003 }, (_, at) => `many/${String(at).padStart(5, '0')} +`);
     const left = keys.values();
     await Promise.all(
@@ -310,7 +310,7 @@ describe('the S3 store', () => {
     await other.close();
   });
 
-  it('finds a request that moves no byte, and tries it again', async () => {
+  it('finds a request that moves no byte, and retries it', async () => {
     const { openBucket } = await import('../../../src/store/s3/bucket.ts');
     const { headObject } = await import('../../../src/store/s3/objects.ts');
     await put('bytes');

@@ -1,6 +1,7 @@
 // What only the SDK reaches: directory buckets and access points keep the contract, and uploads by lib-storage hold in
 // each fault that those of our own hold in.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import v8 from 'node:v8';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ABSENT, type Precondition, type Store } from '../../../src/store/contract/store.ts';
 import { openStore } from '../../../src/store/open.ts';
 import type { Fault } from '../../s3-server/faults.ts';
@@ -111,7 +112,7 @@ describe.each(['directory', 'access point'] as const)('a store behind a %s', (ki
     expect(server.pendingUploads()).toEqual([]);
   });
 
-  it('says what failed, where and how often, and leaves no parts', async () => {
+  it('reports what failed, where and how often, and leaves no parts', async () => {
     server.fault = faulty('UploadPart', { kind: 'answer', status: 403, code: 'AccessDenied' }, 99);
     const denied = putParts();
     await expect(denied).rejects.toMatchObject({ name: 'StoreError', kind: 'denied' });
@@ -122,7 +123,7 @@ describe.each(['directory', 'access point'] as const)('a store behind a %s', (ki
     expect(visible('big.chk')).toBe(0);
   });
 
-  it('tries a part again until its budget is spent', async () => {
+  it('retries a part until its budget is spent', async () => {
     const hasty = await place.open('run7', 40);
     server.fault = faulty('UploadPart', { kind: 'answer', status: 503, code: 'SlowDown' }, 99);
     await expect(putParts({ to: hasty })).rejects.toMatchObject({ kind: 'busy' });
@@ -130,7 +131,7 @@ describe.each(['directory', 'access point'] as const)('a store behind a %s', (ki
   });
 
   it(
-    'reads no more of a body once a part is refused, and waits for no other',
+    'stops reading a body when a part is refused, and waits for no other part',
     { timeout: 20_000 },
     async () => {
       server.fault = ({ operation, nth }) => {
@@ -169,14 +170,14 @@ describe.each(['directory', 'access point'] as const)('a store behind a %s', (ki
     expect(server.pendingUploads()).toEqual([]);
   });
 
-  it('throws while a body is read that breaks off', async () => {
+  it('throws if a body breaks off while it is read', async () => {
     await store.put('r.dat', Buffer.from('0123456789'), { meta: newMeta() });
     server.fault = faulty('GetObject', { kind: 'cut-answer', afterBytes: 4 });
     const got = await store.get('r.dat');
     await expect(textOf(got?.body)).rejects.toMatchObject({ kind: 'transient' });
   });
 
-  it('sweeps only the uploads below its prefix that are ours', async () => {
+  it('removes only our own uploads below its prefix', async () => {
     server.fault = faulty('UploadPart', { kind: 'stall' }, 99);
     const abort = new AbortController();
     const hanging = ['a/mine', 'a/yours', 'ab/mine'].map((key) =>
@@ -212,7 +213,43 @@ describe('a directory bucket', () => {
     expect(store.listsByPage).toBe(false);
   });
 
-  it('takes one session for many requests, and another when that has ended', async () => {
+  it('is not listed for ever: many empty pages end the listing', async () => {
+    let pages = 0;
+    place.server.fault = ({ operation }) => {
+      if (operation !== 'ListObjectsV2') return undefined;
+      pages += 1;
+      const token = `<NextContinuationToken>${pages}</NextContinuationToken>`;
+      const body = `<ListBucketResult><IsTruncated>true</IsTruncated>${token}</ListBucketResult>`;
+      return { kind: 'answer', status: 200, body };
+    };
+    const why = '100 pages in a row lead no further';
+    await expect(listOf(store, 'a/')).rejects.toThrow(why);
+    await expect(store.folders('a/')).rejects.toThrow(why);
+  });
+
+  it('is not listed for ever: it is sorted only while its keys fit into memory', async () => {
+    const { heap_size_limit: limit, ...others } = v8.getHeapStatistics();
+    const spy = vi.spyOn(v8, 'getHeapStatistics');
+    onTestFinished(() => spy.mockRestore());
+    spy.mockReturnValue({ ...others, heap_size_limit: limit / 2 ** 12 });
+    let keys = 0;
+    place.server.fault = ({ operation, query }) => {
+      if (operation !== 'ListObjectsV2') return undefined;
+      const [around, name] = query.has('delimiter') ? ['CommonPrefixes', 'Prefix'] : ['Contents', 'Key'];
+      const page = Array.from({ length: 1000 }, () => {
+        keys += 1;
+        return `<${around}><${name}>run7/a/${keys}/</${name}></${around}>`;
+      });
+      const token = `<NextContinuationToken>${keys}</NextContinuationToken>`;
+      const body = `<ListBucketResult><IsTruncated>true</IsTruncated>${token}${page.join('')}</ListBucketResult>`;
+      return { kind: 'answer', status: 200, body };
+    };
+    const why = /objects in s3:.*fit into memory/;
+    await expect(listOf(store, 'a/')).rejects.toThrow(why);
+    await expect(store.folders('a/')).rejects.toThrow(why);
+  });
+
+  it('uses one session for many requests, and another when that has expired', async () => {
     await Promise.all(['a', 'b', 'c'].map(put));
     expect(place.server.served.filter(({ operation }) => operation === 'CreateSession')).toHaveLength(1);
     place.server.endSessions();
@@ -221,7 +258,7 @@ describe('a directory bucket', () => {
     expect(await listOf(store, '')).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('says that there is no session to be had', async () => {
+  it('reports that it gets no session', async () => {
     place.server.credentials = [];
     const hasty = await place.open('run7', 0);
     await expect(hasty.put('a', Buffer.from('x'), { meta: newMeta() })).rejects.toMatchObject({

@@ -43,7 +43,7 @@ describe('the S3 store signs', () => {
     restore();
   });
 
-  it('by the time of the server while that says that ours is wrong', async () => {
+  it('by the server’s time while the server says that ours is wrong', async () => {
     const now = new Date();
     const hourLater = new Date(now.getTime() + 3_600_000);
     const dates = [hourLater, now];
@@ -57,7 +57,7 @@ describe('the S3 store signs', () => {
     expect(signedAt.map((at) => at - now.getTime() > 1_800_000)).toEqual([false, true, false, false]); // The first one was tried again at once.
   });
 
-  it('what it is, in a header that no signature covers', async () => {
+  it('its own name, in a header that no signature covers', async () => {
     await store.head('r.dat');
     const { 'user-agent': agent, authorization } = server.served[0]?.headers ?? {};
     expect(agent).toMatch(/^capture\/\S+ node\/\d+\.\d+\.\d+$/);
@@ -97,7 +97,7 @@ describe('a signature', () => {
     expect(headers['authorization']).toContain(`Signature=${expected}`);
   });
 
-  it('follows new keys, and the day', async () => {
+  it('changes with the keys, and with the day', async () => {
     const asked = { ...GET, headers: { host: 'h' } };
     const others = { ...KEYS, secretAccessKey: 'another' };
     let keys = KEYS;

@@ -52,7 +52,7 @@ describe('sockets', () => {
     expect(server.connections()).toBe(40);
   });
 
-  it('are those of all tasks that share them; each hears of its own tries, and closes its own end', async () => {
+  it('are shared by tasks; each task hears of its own tries, and closes its own end', async () => {
     const connections: Connections = new Shares(async (opened) => (await opened).close());
     const tries = [0, 0];
     const settings = { url: 's3://lab/run7', flags: ['path-style'], unfenced: false };
@@ -73,7 +73,7 @@ describe('sockets', () => {
     await expect(b.head('r.dat')).rejects.toThrow('the store is closed');
   });
 
-  it('are left alone by requests that ended: none listens to the signal any more', async () => {
+  it('have no listeners of finished requests on the signal', async () => {
     const { signal } = new AbortController();
     for (let at = 0; at < 20; at += 1)
       await store.put(`r.${at}`, Buffer.from('x'), { meta: newMeta(), signal });
@@ -81,7 +81,7 @@ describe('sockets', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
-  it('are waited for no longer than the signal says', async () => {
+  it('are awaited only until the signal aborts', async () => {
     server.fault = () => ({ kind: 'stall' });
     const hanging = Array.from({ length: 40 }, (_, at) => put(`r.${at}`));
     await expect.poll(() => server.served.length).toBe(40);
@@ -95,7 +95,7 @@ describe('sockets', () => {
     await Promise.allSettled(hanging);
   });
 
-  it('are asked for by nobody once the store is closed', async () => {
+  it('get no request after the store is closed', async () => {
     server.fault = () => ({ kind: 'stall' });
     const hanging = Array.from({ length: 50 }, (_, at) => put(`r.${at}`));
     await expect.poll(() => server.served.length).toBe(40);
@@ -145,7 +145,7 @@ describe('a socket that the server closed while it was idle', () => {
     expect(told.filter((error) => error !== undefined)).toEqual([]);
   });
 
-  it('is one of several: the next try takes none that was idle as long', async () => {
+  it('is one of several: the next try uses none that was idle as long', async () => {
     await Promise.all(
       Array.from({ length: 8 }, (_, at) => store.put(`r.${at}`, Buffer.from('x'), { meta: newMeta() })),
     );
@@ -156,7 +156,7 @@ describe('a socket that the server closed while it was idle', () => {
     expect(server.connections()).toBe(fresh + 1);
   });
 
-  it('is not what a connection is that breaks at once: that is an outage', async () => {
+  it('is different from a connection that breaks at once: that is an outage', async () => {
     const other = await openS3('s3://lab/run7', 0);
     server.fault = () => ({ kind: 'reset', afterBytes: 0 });
     await expect(other.head('r.dat')).rejects.toMatchObject({ kind: 'transient' });
@@ -165,7 +165,7 @@ describe('a socket that the server closed while it was idle', () => {
   });
 });
 
-describe('a server of few words', () => {
+describe('a server that stops answering', () => {
   let mute: http.Server;
   let bucket: Bucket;
   let restore: () => void;
@@ -190,7 +190,7 @@ describe('a server of few words', () => {
     restore();
   });
 
-  it('is not kept waiting: a socket that is idle for long is closed', async () => {
+  it('does not keep sockets: one that is idle for long is closed', async () => {
     serve = (_, response) => response.writeHead(404, EMPTY).end();
     const connections = (): Promise<number> =>
       new Promise((resolve) => mute.getConnections((_, count) => resolve(count)));
@@ -222,7 +222,7 @@ describe('a server of few words', () => {
     });
   });
 
-  it('that says no to half a body is heard', async () => {
+  it('that refuses half a body is heard', async () => {
     serve = (request, response) => {
       request.once('data', () => {
         request.pause();

@@ -1,5 +1,5 @@
-// A picture of series in time, by uPlot, with a table of the same numbers behind it. It has the width of its place, and
-// the colours of the page, light or dark.
+// A chart of time series by uPlot, with a table of the same numbers. It has the width of its container, and the page's
+// colours, light or dark.
 import uPlot from 'uplot';
 import { colourOf, el, number, table } from './dom.ts';
 import { timeText } from './words.ts';
@@ -9,7 +9,7 @@ export interface Series {
   /** A variable of style.css. */
   readonly colour: string;
   readonly values: readonly (number | null)[];
-  /** What is shown, if what is drawn stands upon another series. */
+  /** The values to show, if the drawn ones are stacked on another series. */
   readonly told?: readonly (number | null)[];
 }
 
@@ -18,26 +18,26 @@ export interface ChartOf {
   /** Seconds since the epoch, ascending. */
   readonly times: readonly number[];
   readonly step: number;
-  /** Those that are drawn first stand behind. */
+  /** Drawn in this order: the first ones are in the background. */
   readonly series: readonly Series[];
   readonly text: (value: number) => string;
   /** Bars have no line between two values. */
   readonly bars?: boolean;
   readonly height?: number;
-  /** Charts of the same name have their cursor in common. */
+  /** Charts with the same name share their cursor. */
   readonly sync?: string;
-  /** Sizes of memory are told in powers of two. */
+  /** Memory sizes are shown in powers of two. */
   readonly binary?: boolean;
 }
 
 export interface Chart {
   readonly element: HTMLElement;
-  /** Once it stands in the page. */
+  /** Call it once the element is in the page. */
   draw(): void;
   close(): void;
 }
 
-/** Of each distance of ticks (s) what is written, and what besides where a day begins (uPlot, Axis.values). */
+/** The time format for each tick distance (s), and what to add where a day starts (uPlot, Axis.values). */
 const TIMES: uPlot.Axis.Values = [
   [86_400, '{YYYY}-{MM}-{DD}', null, null, null, null, null, null, 1],
   [60, '{HH}:{mm}', '\n{YYYY}-{MM}-{DD}', null, '\n{YYYY}-{MM}-{DD}', null, null, null, 1],
@@ -49,7 +49,7 @@ const BINARY = Array.from({ length: 60 }, (_, at) => 2 ** at);
 export function chart(of: ChartOf): Chart {
   const place = el('div', { role: 'img', 'aria-label': summaryOf(of) });
   const behind = el('details', { class: 'note' }, el('summary', {}, 'As a table'));
-  // Made when it is opened: most never are.
+  // Created when it is opened, because most never are.
   behind.addEventListener('toggle', () => {
     if (behind.childElementCount === 1) behind.append(el('div', { class: 'scroll' }, tableOf(of)));
   });
@@ -90,7 +90,7 @@ function optionsOf(of: ChartOf, width: number): uPlot.Options {
   return {
     width,
     height,
-    // Days before noon of one place are not those of another: as in all tables.
+    // UTC, as in all tables, so that a day is the same everywhere.
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
     cursor: { drag: { x: true, y: false }, ...(sync === undefined ? {} : { sync: { key: sync } }) },
     scales: { y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] } },
@@ -121,7 +121,7 @@ function optionsOf(of: ChartOf, width: number): uPlot.Options {
   };
 }
 
-/** What a person who does not see the picture is told of it. */
+/** The text alternative for the chart. */
 function summaryOf({ title, times, series, text }: ChartOf): string {
   const [first, last] = [times[0], times.at(-1)];
   if (first === undefined || last === undefined) return `${title}: nothing was seen`;

@@ -1,4 +1,4 @@
-// Elements of the page. All text goes in as text: nothing of the data is ever read as HTML.
+// Elements of the page. All text is set as text; data is never parsed as HTML.
 
 type Child = Node | string | undefined;
 
@@ -26,14 +26,14 @@ export function byId<Kind extends HTMLElement>(id: string, kind: new () => Kind)
   return found;
 }
 
-/** A square of that colour: decoration, the word stands beside it. */
+/** A square of this colour. It is decoration: the word is next to it. */
 export function dot(colour: string): HTMLElement {
   const made = el('span', { class: 'dot', 'aria-hidden': 'true' });
   made.style.setProperty('--colour', `var(--${colour})`);
   return made;
 }
 
-/** What a variable of style.css is now, light or dark. */
+/** The current value of a variable of style.css, light or dark. */
 export function colourOf(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
@@ -49,7 +49,7 @@ export interface Cell {
   readonly class?: string | undefined;
 }
 
-/** A table with a head of words. */
+/** A table with a header of words. */
 export function table(
   caption: string,
   heads: readonly (Cell | string)[],

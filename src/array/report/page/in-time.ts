@@ -1,11 +1,11 @@
-// How many attempts were at work in each stretch of time, and how many ended in it, by how. Pure.
+// How many attempts ran in each interval of time, and how many ended in it, by kind of end. Pure.
 import { type End, ENDS, type IndexEntry } from '../data.ts';
 
 export interface Stretches {
-  /** When each begins, s since the epoch. */
+  /** The start of each interval, s since the epoch. */
   readonly from: readonly number[];
   readonly step: number;
-  /** Attempts at work, on the average. */
+  /** Running attempts, on average. */
   readonly atWork: readonly number[];
   readonly ends: { readonly [end in End]: readonly number[] };
 }
@@ -14,12 +14,12 @@ const MOST = 120;
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-/** Lengths of a stretch that a person reads at a glance, s. */
+/** Lengths of an interval that are easy to read, s. */
 const STEPS = [1, 2, 5, 10, 15, 30]
   .flatMap((each) => [each, each * MINUTE])
   .concat([1, 2, 3, 6, 12].map((each) => each * HOUR));
 
-/** Undefined if no attempt has begun. */
+/** Undefined if no attempt has started. */
 export function stretchesOf(entries: readonly IndexEntry[], most = MOST): Stretches | undefined {
   let [first, last] = [Infinity, -Infinity];
   for (const { attempts } of entries)

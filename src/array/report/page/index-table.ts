@@ -1,4 +1,4 @@
-// The table of all shown indices, page by page, in the order that its head asks for.
+// The table of all shown indices, in pages, sorted by the column that the user chose.
 import { compareIndices } from '../../../model/index-set.ts';
 import { STATES, stateText } from '../../state.ts';
 import { effortOf, type IndexEntry, lastOf, type Report, textOf } from '../data.ts';
@@ -11,7 +11,7 @@ const ROWS = 50;
 interface Column {
   readonly title: string;
   readonly kind?: 'number' | 'words';
-  /** Of two rows the one with the lower comes first; without it, the one with the lower index. */
+  /** Rows with lower keys come first; without a key, rows with lower indices. */
   readonly key?: (entry: IndexEntry) => number | string;
   readonly cell: (entry: IndexEntry) => string | Node;
 }

@@ -1,12 +1,12 @@
-// The attempts of a few indices in time, a lane for each index: what was kept of an attempt in one colour, what was lost
-// in that of its end. Of more indices timeline.ts shows how many.
+// The attempts of a few indices over time, with a lane for each index. Kept work has one colour, lost work the colour
+// of the attempt's end. For more indices, timeline.ts shows the counts.
 import { type AttemptRow, type End, type IndexEntry } from '../data.ts';
 import { stateText } from '../../state.ts';
 import { dot, el } from './dom.ts';
 import { type Asks, linkTo } from './summary.ts';
 import { durationText, timeText } from './words.ts';
 
-/** More nobody compares. */
+/** Nobody compares more lanes. */
 const MOST = 40;
 
 const COLOURS: Readonly<Record<End, string>> = {
@@ -18,7 +18,7 @@ const COLOURS: Readonly<Record<End, string>> = {
   done: 'done',
 };
 
-/** Undefined if there are too many, or none has begun. */
+/** Undefined if there are too many indices, or none has started. */
 export function lanes(entries: readonly IndexEntry[], { open }: Asks): HTMLElement | undefined {
   const attempts = entries.length > MOST ? [] : entries.flatMap((entry) => entry.attempts);
   if (attempts.length === 0) return undefined;

@@ -1,5 +1,5 @@
-// Read this first. The page of `capture report`: takes its data out of the page, and shows what the hash of the URL asks
-// for. Each part of it is a file that is told which entries to show. It never asks anybody for anything.
+// Read this first. The page of `capture report`: unpacks the data in the page, and shows the view in the hash of the
+// URL. Each part of the page is a file that gets the entries to show. It sends no requests.
 import { STATES } from '../../state.ts';
 import type { IndexEntry, Report, ReportHead } from '../data.ts';
 import { byId, button, dot, el } from './dom.ts';
@@ -8,7 +8,6 @@ import { heatMap } from './map.ts';
 import { oneIndex } from './one-index.ts';
 import { showSummary, showWhatWentWrong } from './summary.ts';
 import { timeline } from './timeline.ts';
-import { unpacked } from './unpacked.ts';
 import { COLOURS, type Colour, hashOf, shownOf, type View, viewOf } from './view.ts';
 import { countText, timeText } from './words.ts';
 
@@ -48,6 +47,13 @@ function data(id: string): string {
   return byId(id, HTMLScriptElement).textContent;
 }
 
+/** Reverses `writePacked` in report.ts with the browser's own functions, because nothing may be fetched. */
+async function unpacked(text: string): Promise<unknown> {
+  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const whole = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return new Response(whole).json();
+}
+
 function begin(): void {
   const { task, store, now, capture } = report.head;
   byId('title', HTMLElement).textContent =
@@ -72,7 +78,7 @@ function begin(): void {
   show(view, true);
 }
 
-/** A button for each state that there is, with how many. */
+/** A button with a count for each state that occurs. */
 function showStates(): void {
   const counts = new Map<string, number>();
   for (const { state } of report.entries) counts.set(state, (counts.get(state) ?? 0) + 1);
@@ -89,11 +95,11 @@ function showStates(): void {
   }
 }
 
-/** Shows it, and makes the URL lead there. */
+/** Shows the view, and puts it into the URL. */
 function go(next: View): void {
   const isOther = next.index !== view.index;
   const url = `${location.pathname}${location.search}${hashOf(next)}`;
-  // Each index is a step back; each letter of a query is none.
+  // Each opened index is a history entry; each typed letter of a query is not.
   if (hashOf(next) !== hashOf(view)) history[isOther ? 'pushState' : 'replaceState'](null, '', url);
   show(next);
 }

@@ -1,44 +1,46 @@
-// How the heat map looks: how large its cells are, and in which colour each is. Draws on the canvas that it is given.
+// How the heat map looks: the size and colour of its cells. Draws on a given canvas.
 import { type State, STATES } from '../../state.ts';
 import { effortOf, type IndexEntry } from '../data.ts';
 import { byId, colourOf, dot, el } from './dom.ts';
 import type { Colour } from './view.ts';
 import { bytesText, countText, durationText } from './words.ts';
 
-/** As high as this at most, unless cells would be too small to be hit. */
+/** The maximum height, unless cells would become too small to click. */
 const HEIGHT = 460;
 const LARGEST = 34;
 const SMALLEST = 5;
 const LABELS = 52;
-/** Of what is counted there are so many steps. */
+/** Steps of the colour scale for numbers. */
 const SHADES = 5;
 
 export interface Shape {
   readonly columns: number;
-  /** Of a cell with its gap. */
+  /** The size of a cell with its gap. */
   readonly size: number;
-  /** How far from the left the cells begin: before that each row has its first index. 0: each cell has its own. */
+  /**
+   * Where the cells start from the left. Each row's first index is in that margin. 0: each cell shows its own index.
+   */
   readonly left: number;
 }
 
 export function shapeOf(count: number, width: number): Shape {
-  // What fits without row labels has none.
+  // A map that fits without row labels has none.
   const room = (size: number): number => Math.floor(width / size);
   if (count <= room(LARGEST)) return { columns: Math.max(1, room(LARGEST)), size: LARGEST, left: 0 };
   const inside = Math.max(SMALLEST * 10, width - LABELS);
   const size = Math.max(SMALLEST, Math.min(LARGEST, Math.floor(Math.sqrt((inside * HEIGHT) / count))));
   const fit = Math.max(1, Math.floor(inside / size));
-  // Rows that begin with a round number.
+  // Rows start with round numbers.
   const round = fit % 50 <= fit / 8 ? 50 : fit >= 10 ? 10 : 1;
   return { columns: fit - (fit % round), size, left: LABELS };
 }
 
-/** Where a cell begins. */
+/** The top left corner of a cell. */
 export function cornerOf({ columns, size, left }: Shape, at: number): readonly [x: number, y: number] {
   return [left + (at % columns) * size, Math.floor(at / columns) * size];
 }
 
-/** The number of the cell at that point; there may be none. */
+/** The number of the cell at this point; undefined if there is none. */
 export function cellAt({ columns, size, left }: Shape, x: number, y: number): number | undefined {
   const column = Math.floor((x - left) / size);
   return column < 0 || column >= columns ? undefined : Math.floor(y / size) * columns + column;
@@ -84,7 +86,7 @@ export function paint(canvas: HTMLCanvasElement, painted: Painted): void {
   else nameRows(brush, painted);
 }
 
-/** Where each cell has room for its index. */
+/** Writes the index into each cell that has room for it. */
 function nameCells(brush: CanvasRenderingContext2D, { entries, colour, shape: { size } }: Painted): void {
   const { paintOf } = scaleOf(entries, colour);
   const [paper, ink] = [colourOf('paper'), colourOf('ink')];
@@ -100,7 +102,7 @@ function nameCells(brush: CanvasRenderingContext2D, { entries, colour, shape: { 
   });
 }
 
-/** Their colours are those on which the paper's can be read. */
+/** On these colours, text in the colour of the background is readable. */
 const STRONG: ReadonlySet<State> = new Set(['failed', 'stale', 'ended', 'running']);
 
 function nameRows(brush: CanvasRenderingContext2D, { entries, shape: { columns, size } }: Painted): void {

@@ -1,5 +1,5 @@
-// The heat map: a cell for each shown index, on a canvas, since there may be very many. It is worked with a pointer or
-// with keys; what stands under the cursor is said beside it.
+// The heat map: a cell for each shown index, on a canvas, because there may be very many. It supports pointer and
+// keyboard, and text next to it describes the cell under the cursor.
 import { effortOf, type IndexEntry } from '../data.ts';
 import { stateText } from '../../state.ts';
 import { byId } from './dom.ts';
@@ -12,7 +12,7 @@ export interface HeatMap {
   draw(): void;
 }
 
-/** `open` is asked for the index of a cell. */
+/** `open` is called with the index of a cell. */
 export function heatMap(open: (index: string) => void): HeatMap {
   const canvas = byId('map', HTMLCanvasElement);
   const cursor = byId('cursor', HTMLElement);
@@ -75,7 +75,7 @@ export function heatMap(open: (index: string) => void): HeatMap {
   };
 }
 
-/** Undefined for a key that moves nothing. */
+/** Undefined if the key does not move the cursor. */
 function movedBy(
   { key, ctrlKey }: KeyboardEvent,
   { at, columns, last }: { readonly at: number; readonly columns: number; readonly last: number },

@@ -1,4 +1,4 @@
-// One index in a dialog: its figures, its attempts, and what it has used in time.
+// One index in a dialog: its figures, its attempts, and its resource use over time.
 import { type State, stateText } from '../../state.ts';
 import {
   type AttemptRow,
@@ -38,7 +38,7 @@ export interface OneIndex {
 
 export interface Moves {
   readonly close: () => void;
-  /** To the shown index before this one, or after it. */
+  /** Moves to the previous or next shown index. */
   readonly step: (by: 1 | -1) => void;
 }
 
@@ -53,7 +53,7 @@ export function oneIndex(report: Report, moves: Moves): OneIndex {
   byId('one-close', HTMLButtonElement).addEventListener('click', () => dialog.close());
   byId('one-before', HTMLButtonElement).addEventListener('click', () => moves.step(-1));
   byId('one-after', HTMLButtonElement).addEventListener('click', () => moves.step(1));
-  // Escape, too.
+  // Also for Escape.
   dialog.addEventListener('close', () => {
     clear();
     moves.close();
@@ -128,7 +128,7 @@ function attemptsOf(report: Report, { attempts, earlier }: IndexEntry): HTMLElem
   return table(`Attempts${more}`, [...heads, 'host', 'from checkpoint', 'how it ended'], rows);
 }
 
-/** How long it was at work beside the longest, and what of it was kept. */
+/** How long the attempt ran compared to the longest one, and which part of it was kept. */
 function shareOf({ ran, kept }: AttemptRow, longest: number): HTMLElement {
   const part = (kind: string, seconds: number): HTMLElement => {
     const made = el('i', { class: kind });
@@ -144,7 +144,7 @@ function shareOf({ ran, kept }: AttemptRow, longest: number): HTMLElement {
   );
 }
 
-/** All attempts in one picture: between two of them there is a gap. */
+/** All attempts in one chart, with gaps between them. */
 function chartsOf({ attempts, index }: IndexEntry): readonly Chart[] {
   const seen = attempts.flatMap(({ used }) => used ?? []);
   return DRAWN.flatMap(({ line, title, text, binary }) => {
@@ -154,7 +154,7 @@ function chartsOf({ attempts, index }: IndexEntry): readonly Chart[] {
       const { [line]: found } = lines;
       if (found === undefined) continue;
       found.values.forEach((value, at) => {
-        // The clocks of two machines may differ.
+        // Times must ascend, but the clocks of two machines may differ.
         const time = Math.max(from + at * step, (times.at(-1) ?? -Infinity) + 1);
         times.push(time);
         values.push(value === null ? null : value * found.unit);

@@ -1,4 +1,4 @@
-// The figures of all shown indices, and what went wrong: the slowest, and reasons of what failed.
+// The figures of all shown indices, and the problems: the slowest indices, and reasons of failures.
 import { effortOf, type IndexEntry, lastOf, lossesOf, type Report, savedOf, textOf } from '../data.ts';
 import { stateText } from '../../state.ts';
 import { byId, button, el, number, table, type Cell } from './dom.ts';
@@ -56,7 +56,7 @@ function limitText(entries: readonly IndexEntry[]): string {
   return limits.length === 1 ? `of ${bytesText(limits[0])} of the job` : '';
 }
 
-/** What opens an index, or asks for all of a reason. */
+/** Callbacks that open an index, or filter by a reason. */
 export interface Asks {
   readonly open: (index: string) => void;
   readonly query: (text: string) => void;
@@ -70,7 +70,7 @@ export function showWhatWentWrong(report: Report, entries: readonly IndexEntry[]
   );
 }
 
-/** By how the last attempt ended, the most frequent first. */
+/** Reasons by the end of the last attempt, most frequent first. */
 function reasonsOf(report: Report, entries: readonly IndexEntry[], { open, query }: Asks): HTMLElement {
   const byReason = new Map<string, IndexEntry[]>();
   for (const entry of entries) {
@@ -109,7 +109,7 @@ function linksTo(entries: readonly IndexEntry[], open: Asks['open']): HTMLElemen
 export function linkTo(index: string, open: Asks['open']): HTMLElement {
   const link = el('a', { href: `#index=${encodeURIComponent(index)}` }, index);
   link.addEventListener('click', (event) => {
-    // Another tab is asked for.
+    // The user wants a new tab or window.
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     open(index);

@@ -1,4 +1,4 @@
-// The attempts of all shown indices in time: how many are at work, and how many end, by how.
+// The attempts of all shown indices over time: how many run, and how many end, by kind of end.
 import type { End, IndexEntry } from '../data.ts';
 import { chart, type Chart, type Series } from './chart.ts';
 import { el } from './dom.ts';
@@ -7,7 +7,7 @@ import { lanes } from './lanes.ts';
 import type { Asks } from './summary.ts';
 import { countText, durationText } from './words.ts';
 
-/** Those that end at once stand upon one another, the first lowest. */
+/** Ends at the same time are stacked, the first kind at the bottom. */
 const DRAWN: readonly { readonly end: End; readonly title: string; readonly colour: string }[] = [
   { end: 'failed', title: 'failed', colour: 'failed' },
   { end: 'killed', title: 'killed', colour: 'stale' },

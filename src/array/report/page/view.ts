@@ -1,13 +1,13 @@
-// What of the report is shown: which indices, and which one is open. All of it stands in the hash of the URL, so that a
-// link leads there. Pure.
+// The current view of the report: which indices are shown, and which one is open. The hash of the URL contains all of
+// it, so that links work. Pure.
 import { hasIndex, numberOfIndex, parseIndexSet } from '../../../model/index-set.ts';
 import { type State, STATES, stateText } from '../../state.ts';
 import { type IndexEntry, lastOf, type Report, textOf } from '../data.ts';
 
 export interface View {
-  /** A set of indices, or words that all occur in an index, its state, host or reason. */
+  /** A set of indices, or words that must all occur in an index, its state, host or reason. */
   readonly query: string;
-  /** Of these states; empty: of all. */
+  /** Only these states; empty: all. */
   readonly states: readonly State[];
   /** The index that is open. */
   readonly index: string | undefined;
@@ -17,7 +17,7 @@ export interface View {
 export const COLOURS = ['state', 'time', 'lost', 'memory', 'attempts'] as const;
 export type Colour = (typeof COLOURS)[number];
 
-/** `#index=17&state=failed,stale&q=node17`; what makes no sense is left out. */
+/** Parses `#index=17&state=failed,stale&q=node17`; invalid parts are ignored. */
 export function viewOf(hash: string): View {
   const given = new URLSearchParams(hash.replace(/^#/, ''));
   const names = (given.get('state') ?? '').split(',');
@@ -29,7 +29,7 @@ export function viewOf(hash: string): View {
   };
 }
 
-/** Empty for all that is shown at first. */
+/** Empty for the initial view. */
 export function hashOf({ query, states, index, colour }: View): string {
   const named = new URLSearchParams();
   if (index !== undefined) named.set('index', index);

@@ -1,4 +1,4 @@
-// How the page writes numbers and instants. Pure.
+// How the page formats numbers and times. Pure.
 import { formatBytes, formatMs } from '../../../model/units.ts';
 
 export function durationText(seconds: number): string {
@@ -19,12 +19,12 @@ export function countText(value: number): string {
   return value.toLocaleString('en-US');
 }
 
-/** Nothing where nothing is known. */
+/** Empty if unknown. */
 export function bytesText(bytes: number | undefined): string {
   return bytes === undefined ? '' : formatBytes(Math.round(bytes));
 }
 
-/** `83 %`; of nothing nothing. */
+/** `83 %`; empty if the whole is 0. */
 export function shareText(part: number, whole: number): string {
   return whole === 0 ? '' : `${Math.round((100 * part) / whole)} %`;
 }

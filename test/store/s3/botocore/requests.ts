@@ -112,7 +112,7 @@ async function sentFor(key: string, account: Account): Promise<readonly Sent[]> 
   const opened = await openBucket({ url: 's3://lab/run7', flags: ['path-style'], unfenced: false }, 0);
   try {
     // Sent to us, and signed for a host that is always the same.
-    await askAll({ ...opened, place: { ...opened.place, authority: HOST } }, key);
+    await askAll({ ...opened, location: { ...opened.location, authority: HOST } }, key);
   } finally {
     opened.close();
     vi.useRealTimers();
@@ -191,9 +191,11 @@ interface Answer {
   readonly body?: string;
 }
 
-function answerTo({ method, url = '' }: http.IncomingMessage, key: string): Answer {
+function answerTo({ method, url = '', headers }: http.IncomingMessage, key: string): Answer {
   if (method === 'DELETE') return { status: 204 };
   if (method === 'HEAD') return { headers: { etag: '"e"', 'content-length': '6' } };
+  if (headers.range !== undefined)
+    return { status: 206, headers: { etag: '"e"', 'content-range': 'bytes 1-3/5' }, body: 'yte' };
   const upload = `<Upload><Key>${encodeURIComponent(key)}</Key><UploadId>u/+ =</UploadId></Upload>`;
   const listed = `<IsTruncated>false</IsTruncated>${url.includes('uploads=') ? upload : ''}`;
   const body = `<Answer><UploadId>u/+ =</UploadId><ETag>"e"</ETag>${listed}</Answer>`;

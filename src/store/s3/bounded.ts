@@ -1,0 +1,77 @@
+// Limits requests that the SDK sends itself, without our transport: for credentials or a region, to a container's
+// endpoint or to EC2's. The SDK would read any number of bytes, for as long as some arrive. This module does not look
+// at their content.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import diagnostics from 'node:diagnostics_channel';
+import type { ClientRequest } from 'node:http';
+
+/** The limits of one request. */
+export interface Bounds {
+  readonly bytes: number;
+  readonly ms: number;
+}
+
+/** Credentials are short. The SDK itself gives up after a second in which nothing arrives. */
+const BOUNDS: Bounds = { bytes: 2 ** 20, ms: 30_000 };
+
+/** Checked by name, because the error comes from another file of the program (build.mjs). */
+export const GIVEN_UP = 'GivenUp';
+
+/** The calls whose requests are limited (Node, "Asynchronous context tracking"). */
+const askers = new AsyncLocalStorage<Asker>();
+
+interface Asker {
+  readonly bounds: Bounds;
+  readonly giveUp: (why: Error) => void;
+  givenUp: Error | undefined;
+}
+
+/** Published for each request once its last byte is written (Node, "Diagnostics Channel"). */
+const STARTED = 'http.client.request.start';
+let isWatching = false;
+
+/**
+ * Returns the result of `act`. If one of its requests receives too much or takes too long, that request and all later
+ * ones are destroyed, and this rejects with an error named {@link GIVEN_UP}. `act` may end later, or never.
+ */
+export function bounded<T>(act: () => Promise<T>, bounds = BOUNDS): Promise<T> {
+  if (!isWatching) {
+    isWatching = true;
+    diagnostics.subscribe(STARTED, (message) => bind((message as { request: ClientRequest }).request));
+  }
+  return new Promise((resolve, reject) => {
+    const asker = { bounds, giveUp: reject, givenUp: undefined };
+    void askers.run(asker, () => act().then(resolve, reject));
+  });
+}
+
+function bind(request: ClientRequest): void {
+  const asker = askers.getStore();
+  if (asker === undefined) return;
+  const { bytes, ms } = asker.bounds;
+  // The SDK retries.
+  if (asker.givenUp !== undefined) request.destroy(asker.givenUp);
+  const giveUp = (why: string): void => {
+    asker.givenUp ??= tooMuch(request, why);
+    asker.giveUp(asker.givenUp);
+    request.destroy(asker.givenUp);
+  };
+  const timer = setTimeout(() => giveUp(`no whole answer in ${ms / 1000} s`), ms);
+  let left = bytes;
+  // Counts all bytes, including headers and 1xx answers.
+  const count = ({ length }: Buffer): void => {
+    left -= length;
+    if (left < 0) giveUp(`its answer has more than ${bytes} bytes`);
+  };
+  const { socket } = request;
+  socket?.on('data', count);
+  request.once('close', () => {
+    clearTimeout(timer);
+    socket?.off('data', count);
+  });
+}
+
+function tooMuch(request: ClientRequest, why: string): Error {
+  const server = `${request.protocol}//${String(request.getHeader('host'))}`;
+  return Object.assign(new Error(`${server}: ${why}`), { name: GIVEN_UP });
+}

@@ -1,0 +1,100 @@
+// What others have written may take half of the heap, where it is kept: each of its kinds, in the program of the build, with a
+// small heap and a store that lists without end. Without the bound V8 ends the process by a signal, with a trace.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { outputPrefix } from '../../src/model/format/output-keys.ts';
+import { openPlace, type Place } from '../e2e/support.ts';
+import { openS3Place, type S3Place } from '../e2e/s3-place.ts';
+import type { Fault } from '../s3-server/faults.ts';
+
+const TOO_MANY = /there are more than \d+, which fit into memory\s+try: .*use another prefix/;
+const SMALL_HEAP = ['--max-old-space-size=24', '--max-semi-space-size=1'];
+
+interface Ended {
+  readonly status: number | null;
+  readonly stderr: string;
+}
+
+async function inSmallHeap(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<Ended> {
+  const child: ChildProcess = spawn(
+    process.execPath,
+    [...SMALL_HEAP, path.resolve('dist', program), ...args],
+    { cwd: place.work, env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'pipe'] },
+  );
+  let stderr = '';
+  child.stderr?.on('data', (text) => (stderr += String(text)));
+  const [status] = (await once(child, 'close')) as [number | null];
+  return { status, stderr };
+}
+
+let place: Place;
+
+describe('a store that lists without end', () => {
+  let s3: S3Place;
+  beforeEach(async () => {
+    s3 = await openS3Place();
+    ({ place } = s3);
+  });
+  afterEach(() => s3.close());
+
+  /** Of all keys that begin so, page after page, as many as are asked for. */
+  function listEndlessly(prefix: string): void {
+    let nth = 0;
+    s3.server.fault = ({ operation, query }): Fault | undefined => {
+      if (operation !== 'ListObjectsV2' || query.get('prefix') !== `run/${prefix}`) return undefined;
+      const keys = Array.from({ length: 1000 }, () => {
+        nth += 1;
+        const key = `run/${prefix}${String(nth).padStart(9, '0')}`;
+        return `<Contents><Key>${key}</Key><Size>1</Size><ETag>"x"</ETag></Contents>`;
+      });
+      const more = `<IsTruncated>true</IsTruncated><NextContinuationToken>${nth}</NextContinuationToken>`;
+      return {
+        kind: 'answer',
+        status: 200,
+        body: `<ListBucketResult>${more}${keys.join('')}</ListBucketResult>`,
+      };
+    };
+  }
+  const where = (): readonly string[] => [s3.at[1] ?? '', '--path-style', '--task-name=sh'];
+
+  it('of output: capture logs', async () => {
+    listEndlessly(outputPrefix({ taskName: 'sh', index: '0' }));
+    const { status, stderr } = await inSmallHeap('array.cjs', ['logs', ...where()], s3.env);
+    expect(stderr).toMatch(TOO_MANY);
+    expect(stderr).toContain('pieces of output');
+    expect(status).toBe(69);
+  });
+
+  it('of older copies: capture ls', async () => {
+    for (const text of ['one', 'two']) {
+      const run = s3.run(['-r', 'r.dat'], `echo ${text} >r.dat`);
+      expect(await run.status, run.stderr()).toBe(0);
+    }
+    listEndlessly('r.dat.0.~');
+    const { status, stderr } = await inSmallHeap('array.cjs', ['ls', ...where(), '--index=0'], s3.env);
+    expect(stderr).toMatch(TOO_MANY);
+    expect(stderr).toContain('r.dat');
+    expect(status).toBe(69);
+  });
+});
+
+it('a directory of very many long names is too much for a listing, and the process says so', async () => {
+  place = openPlace();
+  try {
+    const dir = path.join(place.store, '.capture/t');
+    fs.mkdirSync(dir, { recursive: true });
+    const command = `import os
+for i in range(50000):
+    os.close(os.open('x' * 240 + str(i), os.O_CREAT))`;
+    expect(spawnSync('python3', ['-c', command], { cwd: dir }).status).toBe(0);
+    const { status, stderr } = await inSmallHeap('array.cjs', ['status', place.store, '--task-name=t'], {});
+    expect(stderr).toMatch(TOO_MANY);
+    expect(stderr).toContain('names in ');
+    expect(status).toBe(69);
+  } finally {
+    place.close();
+  }
+});
