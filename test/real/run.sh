@@ -68,6 +68,8 @@ set -a
 # shellcheck disable=SC1091
 . "$dir/env"
 CAPTURE_TEST_S3_URL=s3://capture-test/real
+# Each step of a run, and some random moments: `npm run test:crash` tries many more of these.
+CRASH_DEATHS=${CRASH_DEATHS:-500}
 # In memory, and removed with the rest when the tests are killed.
 TMPDIR=$dir/tmp
 mkdir "$TMPDIR"

@@ -1,5 +1,6 @@
-// Dies at every step of every I/O of push, record, reclaim, restore, claim and prune, and at random moments;
-// after each death the invariants of checks.ts are looked at. CRASH_SEED repeats a run.
+// Dies at every step of every I/O of push, record, reclaim, restore, claim and prune, and at random moments,
+// until there are CRASH_DEATHS deaths (1,000 if not given). After each death the invariants of checks.ts are looked at.
+// CRASH_SEED repeats a run.
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -13,7 +14,7 @@ import { fileView, s3View } from './view.ts';
 
 /** Half of a run is waiting: for the disk, the task, the quiet before a deletion. */
 const AT_ONCE = 4;
-const DEATHS_IN_ALL = 1000;
+const DEATHS_IN_ALL = Number(process.env['CRASH_DEATHS'] ?? 1000);
 const RANDOM_RUNS_ON_FILES = 36;
 /** So many more at a time, until there are enough. */
 const RANDOM_RUNS_MORE = 36;
@@ -95,7 +96,7 @@ describe('nothing that was closed and reported safe is lost, whatever dies', { t
     expect(await run('file', anyMoment(RANDOM_RUNS_ON_FILES, seeded(seed + 2)))).toEqual([]);
   });
 
-  it('at a random moment, on S3, until there are a thousand deaths in all', async () => {
+  it(`at a random moment, on S3, until there are ${DEATHS_IN_ALL} deaths in all`, async () => {
     const random = seeded(seed + 3);
     do expect(await run('s3', anyMoment(RANDOM_RUNS_MORE, random))).toEqual([]);
     while (deaths.length < DEATHS_IN_ALL);
