@@ -29,6 +29,7 @@ export function setAsideName({ id, path, pushed: { size, mtimeNs } }: SetAside):
   const escaped = path.replaceAll('%', '%25').replaceAll('|', '%7C').replaceAll('/', '|');
   const parts: string[] = [];
   let part = `${id}.${size}.${mtimeNs}~`;
+  if (pathBytes(part + escaped).length <= COMPONENT_LIMIT_BYTES) return part + escaped;
   let bytes = part.length;
   for (const char of escaped) {
     const more = pathBytes(char).length;

@@ -29,20 +29,34 @@ interface Asker {
 /** Published for each request once its last byte is written (Node, "Diagnostics Channel"). */
 const STARTED = 'http.client.request.start';
 let isWatching = false;
+/** Calls of {@link bounded} that have not ended. */
+let underWay = 0;
+let mayGoOn = false;
 
 /**
  * Returns the result of `act`. If one of its requests receives too much or takes too long, that request and all later
  * ones are destroyed, and this rejects with an error named {@link GIVEN_UP}. `act` may end later, or never.
  */
-export function bounded<T>(act: () => Promise<T>, bounds = BOUNDS): Promise<T> {
+export async function bounded<T>(act: () => Promise<T>, bounds = BOUNDS): Promise<T> {
   if (!isWatching) {
     isWatching = true;
     diagnostics.subscribe(STARTED, (message) => bind((message as { request: ClientRequest }).request));
   }
-  return new Promise((resolve, reject) => {
-    const asker = { bounds, giveUp: reject, givenUp: undefined };
-    void askers.run(asker, () => act().then(resolve, reject));
-  });
+  underWay += 1;
+  try {
+    return await new Promise((resolve, reject) => {
+      const asker = { bounds, giveUp: reject, givenUp: undefined };
+      void askers.run(asker, () => act().then(resolve, reject));
+    });
+  } catch (error) {
+    // It may go on, and its requests must be known.
+    if (error instanceof Error && error.name === GIVEN_UP) mayGoOn = true;
+    throw error;
+  } finally {
+    underWay -= 1;
+    // Before Node 24, every promise and every request of the process costs more until then.
+    if (underWay === 0 && !mayGoOn) askers.disable();
+  }
 }
 
 function bind(request: ClientRequest): void {

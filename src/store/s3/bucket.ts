@@ -1,5 +1,6 @@
 // One bucket and prefix. Every request of the driver goes through `request`: it signs, retries, renews expired
 // credentials, corrects the clock, and words errors. It never logs.
+import { hash } from 'node:crypto';
 import { Sha256 } from '@smithy/core/checksum';
 import { memoize } from '@smithy/core/config';
 import { SignatureV4 } from '@smithy/signature-v4';
@@ -298,6 +299,7 @@ async function send(
   const { server, authority, path: base } = bucket.location;
   const path = `${base}/${operation.startsWith('List') || operation === 'CreateSession' ? '' : escapedPath(bucket.prefix + key)}`;
   const told: Record<string, string> = { host: authority, ...headers };
+  told['x-amz-content-sha256'] = hash('sha256', body ?? '');
   if (method === 'PUT' || method === 'POST') told['content-length'] = String(body?.byteLength ?? 0);
   const protocol = server.isTls ? 'https:' : 'http:';
   const { headers: signed } = await signer.sign(
