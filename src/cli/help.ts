@@ -17,14 +17,18 @@ const STOPPED = { 143: 'stopped by SIGTERM (130 by SIGINT, ...)' };
 export function helpText(command: CommandSpec, known: KnownOptions): string {
   const { name, help, handlesSignals = false } = command;
   const { usage = `${usageOf(name)} [options]`, about, notes = [], examples } = help;
-  const options = commanderOf(known).usage(usage.trim()).description(about).helpInformation();
+  const text = commanderOf(known).usage(usage.trim()).helpInformation().trimEnd();
+  const optionsAt = text.indexOf('\n\n') + 1;
   const commands = commandsBehind(name === 'run' ? '' : `${name} `);
+  // What people look for most comes first.
   return [
-    `${options.trimEnd()}\n`,
+    text.slice(0, optionsAt),
+    `${new Help().boxWrap(about, WIDTH)}\n`,
+    `Examples:\n${examples.map((line) => `  ${line}\n`).join('')}`,
     ...(commands.length === 0 ? [] : [`Commands:\n${commandLines(commands)}`]),
+    `${text.slice(optionsAt).trimStart()}\n`,
     ...notes,
     `Exit status:\n${statusLines(help, handlesSignals ? STATUSES : { ...STATUSES, ...STOPPED })}`,
-    `Examples:\n${examples.map((line) => `  ${line}\n`).join('')}`,
   ].join('\n');
 }
 

@@ -34,7 +34,7 @@ export interface RunRequest {
 const VALUES = `Values:
   A pattern is an exact path, a glob or a directory (everything below it). '@file' stands for the
   lines of that file, one pattern each, # begins a comment; a name that begins with @ is '\\@name'.
-  Durations carry a unit: ms, s, m, h, d. Sizes too: B, KiB, MiB, GiB, kB, MB, GB.
+  Durations carry a unit: ms, s, m, h, d. Sizes too: KiB or K, MiB or M, GiB or G, kB, MB, GB.
   Each option has an environment variable, CAPTURE_RESULTS for --results: one pattern a line, and
   1 or 0 for options without a value. The command line wins.
 `;

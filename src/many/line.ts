@@ -17,6 +17,7 @@ import type { Settings } from '../model/format/settings.ts';
 import { indicesOf } from '../model/index-set.ts';
 import type { TaskNeeds } from '../model/many/admission.ts';
 import { showPath } from '../model/path.ts';
+import { refuseMissingProgram, warnOfFilesHere } from './from-here.ts';
 import {
   ALL_OPTIONS,
   ARRAY,
@@ -99,9 +100,11 @@ function readArray(line: Line): ArrayRequest | undefined {
   const run = settingsOfRun(givenOfRun(given), tasks, line);
   if (run.kind === 'mistakes') values.refuseAll(run.mistakes);
   refuseContradictions(line);
+  refuseMissingProgram(line, tasks, true);
   if (run.kind !== 'go') return undefined;
   const { settings } = run.request;
   line.warn(run.warnings);
+  warnOfFilesHere(line, tasks, settings.manifest);
   return {
     ...own,
     needs: { cores, memoryBytes },

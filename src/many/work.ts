@@ -193,7 +193,7 @@ async function run(
 }
 
 const STOP_TEXTS: Readonly<Record<Force, string>> = {
-  checkpoint: 'every task is told to checkpoint and end (the next Ctrl-C waits for no checkpoint)',
+  checkpoint: 'every task is told to checkpoint and end (press Ctrl-C again to stop without checkpoints)',
   faster: 'every task is ended, with or without a checkpoint (the next Ctrl-C kills all)',
   kill: 'all is killed: what was stored stays',
 };

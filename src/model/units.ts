@@ -2,8 +2,13 @@
 // Bytes.
 
 const MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+/** A letter alone is binary, as it is for Slurm's `--mem` (sbatch(1)). */
 const BYTES = {
   B: 1,
+  K: 2 ** 10,
+  M: 2 ** 20,
+  G: 2 ** 30,
+  T: 2 ** 40,
   KiB: 2 ** 10,
   MiB: 2 ** 20,
   GiB: 2 ** 30,
@@ -19,7 +24,7 @@ export function parseDurationMs(text: string): number | undefined {
   return parseQuantity(text, MS);
 }
 
-/** Bytes of `8MiB`, `512KiB`, `1.5GB`; undefined if the text is not a size. A bare `0` is one. */
+/** Bytes of `8MiB`, `512K`, `1.5GB`; undefined if the text is not a size. A bare `0` is one. */
 export function parseSizeBytes(text: string): number | undefined {
   return parseQuantity(text, BYTES);
 }

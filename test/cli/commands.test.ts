@@ -34,7 +34,11 @@ const FILES: Readonly<Record<string, string>> = {
   'commands.txt': 'true\n',
   'checkpoints.txt': 'k.chk\n',
 };
-const outside = { ...noFiles, readText: (file: string) => FILES[file.slice(1)] ?? noFiles.readText(file) };
+const outside = {
+  ...noFiles,
+  readText: (file: string) => FILES[file.slice(1)] ?? noFiles.readText(file),
+  isFile: (file: string) => file === '/task' || file === '/solve',
+};
 const read = (command: CommandSpec, args: readonly string[]): Parsed<unknown> =>
   readLine(command, args, { env: { CAPTURED_SOCKET: '/s' }, cwd: '/', outside }, withJobFile);
 

@@ -10,6 +10,7 @@ export const noFiles: Outside = {
   readText: (file) => {
     throw Object.assign(new Error(`ENOENT: no such file or directory, open '${file}'`), { code: 'ENOENT' });
   },
+  isFile: () => false,
   workdirProblem: () => undefined,
   pathInside: (dir, file) =>
     `${file}/`.startsWith(dir === '/' ? '/' : `${dir}/`)

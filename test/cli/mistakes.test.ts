@@ -60,7 +60,7 @@ describe('a mistake', () => {
     [['--rescan', '10ms', ...TASK], 'too short: at least 1.0 s'],
     [
       ['--spool-limit', '8', ...TASK],
-      "--spool-limit '8': not a size: it needs a unit, B, KiB, MiB, GiB, kB, MB or GB | --spool-limit 8MiB",
+      "--spool-limit '8': not a size: it needs a unit, KiB or K, MiB or M, GiB or G, kB, MB, GB | --spool-limit 8MiB",
     ],
     [['--compression', 'zstd:0', ...TASK], "--compression 'zstd:0': not a compression"],
     [

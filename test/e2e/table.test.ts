@@ -119,7 +119,7 @@ describe('a result', () => {
     expect(warned).toEqual([
       'warning: declared and never came: typo.dat (--results), *.none (--results), typo.chk (--checkpoints)',
     ]);
-    expect(run.stderr()).toContain('never matched a file: *.old ->');
+    expect(run.stderr()).toContain('no file matched *.old ->');
   });
 
   it('of an earlier attempt has come', async () => {
@@ -134,7 +134,7 @@ describe('a result', () => {
     const second = place.run(options, task);
     expect(await second.status, second.stderr()).toBe(0);
     expect(second.stderr()).not.toContain('warning');
-    expect(second.stderr()).not.toContain('never matched');
+    expect(second.stderr()).not.toContain('no file matched');
   });
 
   it('that replaces one of an earlier attempt leaves the older one under .~1~', async () => {

@@ -40,6 +40,14 @@ describe('bin/capture', () => {
     expect(report(capture, args).args).toEqual(args);
   });
 
+  test("help of a command is that command's --help", () => {
+    const queue = path.join(dir, 'package/dist/queue.cjs');
+    fs.copyFileSync(path.join(dir, 'package/dist/capture.cjs'), queue);
+    expect(report(capture, ['help', 'worker', 'pause']).args).toEqual(['worker', 'pause', '--help']);
+    expect(report(capture, ['help']).args).toEqual(['--help']);
+    expect(report(capture, ['--', 'help']).args).toEqual(['--', 'help']);
+  });
+
   test('finds its program through links, relative and absolute', () => {
     fs.mkdirSync(path.join(dir, '.bin'));
     fs.symlinkSync('../package/bin/capture', path.join(dir, '.bin/capture'));

@@ -24,9 +24,11 @@ command: sim --name "{index}" > out
   '/w/table.yaml': 'tasks: runs.csv\nto: /store\nresults: r\ncommand: [./sim, "{seed}"]\n',
   '/w/wrong.yaml': 'array: 0-9\nto: /store\nretries: many\nresults: r\ncommand: sim {idex}\n',
 };
+const PROGRAMS = new Set(['/w/sim', '/w/melt.py']);
 const outside = {
   ...noFiles,
   readText: (file: string): string => FILES[file] ?? noFiles.readText(file),
+  isFile: (file: string): boolean => file in FILES || PROGRAMS.has(file),
 };
 const parse = (
   args: readonly string[],
@@ -53,6 +55,20 @@ describe('the command line of capture array', () => {
     ]);
     expect(tasks.commandOf(4)).toEqual({ argv: ['/w/sim', '--seed=4', '{index}'], env: {} });
     expect(taskName).toBe('sim');
+  });
+
+  it.each([
+    ['./melt.py', './nope.sh', []],
+    ['/w/sim', 'a file that is nowhere', []],
+    ['python3', 'melt.py', ['melt.py']],
+    ['python3', './melt.py', ['./melt.py']],
+    ['python3', '/w/melt.py', []],
+    ['python3', 'r.dat', []],
+    ['python3', '--melt.py', []],
+  ])('%s %s: of a file that the tasks will not find, it says so', (program, word, named) => {
+    const found = parse(['--array', '0', ...TO, '-i', 'runs.csv', '--', program, word, 'runs.csv']);
+    const said = found.kind === 'go' ? found.warnings.map(({ message }) => message) : found;
+    expect(said).toEqual(named.map((one) => expect.stringContaining(`will not find ${one}: `)));
   });
 
   it('takes one shell command a line of --tasks, line n is index n', () => {
@@ -180,6 +196,11 @@ describe('the command line of capture array', () => {
     [['--array', '0', ...TO, '--nice', '20', '--', 'true'], "--nice '20': not a whole number, 1 to 19"],
     [['--array', '0', ...TO, '--retires', '2', '--', 'true'], 'unknown option --retires'],
     [['--array', '0', ...TO, '--grace', '5', '--', 'true'], "--grace '5': not a duration"],
+    [
+      ['--array', '0', ...TO, '--', './nope.sh'],
+      "program './nope.sh' does not exist: there is no file /w/nope.sh",
+    ],
+    [['--array', '0', ...TO, '--', '/w/nope.sh'], "program '/w/nope.sh' does not exist"],
     [['--tasks', 'none.txt', ...TO], "--tasks 'none.txt': cannot read it"],
     [['--tasks', 'commands.txt', ...TO, '--', 'true'], 'each line of commands.txt is a command'],
     [['--tasks', 'runs.csv', ...TO], 'no task is given'],

@@ -19,6 +19,7 @@ const JOBS = ['jobs/array.yaml', 'jobs/queue.yaml'];
 
 const outsideWith = (text: string): Outside => ({
   ...noFiles,
+  isFile: (file) => file === '/w/simulate',
   readText: (file) =>
     file === '/w/job.yaml' ? text : file === '/w/runs.csv' ? 'seed\n1\n' : noFiles.readText(file),
 });

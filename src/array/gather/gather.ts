@@ -55,8 +55,7 @@ async function gather(array: StoredArray, request: GatherRequest, tools: Tools):
   if (undone.length > 0) {
     const message = `${describe(undone)} of ${numberText(states.length)} are not done`;
     if (!request.incomplete) {
-      const hint = 'run them again (capture status), or --incomplete: gather what is stored so far';
-      tools.log.error(message, { event: 'refused', hint });
+      tools.log.error(message, { event: 'refused', hint: whatToDo(undone) });
       return INCOMPLETE;
     }
     tools.log.warn(message);
@@ -79,6 +78,15 @@ async function gather(array: StoredArray, request: GatherRequest, tools: Tools):
     });
   const isAll = undone.length === 0 && gathering.isComplete && unmatched.length === 0;
   return isAll ? EXIT.ok : INCOMPLETE;
+}
+
+function whatToDo(undone: readonly IndexState[]): string {
+  const running = undone.filter(({ state }) => state === 'running').length;
+  return [
+    ...(running > 0 ? ['wait for what runs (capture wait)'] : []),
+    ...(running < undone.length ? [`run ${running > 0 ? 'the others' : 'them'} again (capture status)`] : []),
+    'or --incomplete: gather what is stored so far',
+  ].join(', ');
 }
 
 /** `12 indices (1 failed: 3; 11 missing: 40-50)` */

@@ -64,7 +64,7 @@ export async function writeSuggestion(
     ...(memory === undefined ? [] : [`memory ${formatBytes(memory.value)} (index ${memory.index})`]),
     ...(time === undefined ? [] : [`time ${formatMs(time.value)} (index ${time.index})`]),
   ];
-  log.info(`the most of ${plural(seen, 'run')}: ${from.join(', ')}; printed with 20 % more`);
+  log.info(`highest of ${plural(seen, 'run')}: ${from.join(', ')}; printed with 20 % more`);
   if (short.length > 0)
     log.warn(
       `${short.length === 1 ? '1 index' : `${short.length} indices`} may need more memory than was seen: ${short.slice(0, 5).join(', ')}`,

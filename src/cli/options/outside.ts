@@ -14,6 +14,8 @@ export interface WorkdirProblem {
 export interface Outside {
   /** The text of a file, with non-UTF-8 names preserved. Throws like node:fs. */
   readonly readText: (file: string) => string;
+  /** Follows links. False also if a directory above it hides it. */
+  readonly isFile: (file: string) => boolean;
   /** Why a task cannot work in the directory, and what helps. Undefined if it can. */
   readonly workdirProblem: (dir: string) => WorkdirProblem | undefined;
   /**
@@ -27,6 +29,7 @@ export interface Outside {
 
 export const realOutside: Outside = {
   readText: (file) => decodePath(fs.readFileSync(encodePath(file))),
+  isFile,
   workdirProblem: (dir) => {
     const at = encodePath(dir);
     try {
@@ -45,6 +48,14 @@ export const realOutside: Outside = {
     return argv === undefined || catches === undefined ? undefined : { argv, catches };
   },
 };
+
+function isFile(file: string): boolean {
+  try {
+    return fs.statSync(encodePath(file)).isFile();
+  } catch {
+    return false;
+  }
+}
 
 /** Compares the directories themselves, because a path may contain links, and a file system may be mounted twice. */
 function pathInside(dir: string, file: string): string | undefined {

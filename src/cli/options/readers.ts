@@ -33,7 +33,7 @@ export const sizeBytes: Reader<number> = (text) => {
   const value = parseSizeBytes(text);
   const example = /^\d+(\.\d+)?$/.test(text) ? `${text}MiB` : '512MiB';
   return value === undefined
-    ? { is: 'not a size: it needs a unit, B, KiB, MiB, GiB, kB, MB or GB', example }
+    ? { is: 'not a size: it needs a unit, KiB or K, MiB or M, GiB or G, kB, MB, GB', example }
     : { value };
 };
 

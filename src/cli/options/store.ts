@@ -41,7 +41,7 @@ export const STORE = group('Store:', {
   },
   namespace: {
     flags: '--namespace <name>',
-    help: 'the last part of --to: what two people store never meets',
+    help: 'the last part of --to: it keeps what two people store apart',
     on: ALL,
     read: namespace,
   },

@@ -38,7 +38,7 @@ export function listPage(place: string, view: QueueView, rates: ReadonlyMap<stri
         ${hindranceTexts(view).map((text) => html`<p class="bad">${text}</p>`)} ${workersOf(view)}
         ${failedOf(view)}
         <p class="note">
-          as of ${new Date(view.nowMs).toISOString().slice(11, 19)} UTC, every ${RENEWED_EVERY_S} s anew
+          as of ${new Date(view.nowMs).toISOString().slice(11, 19)} UTC, refreshed every ${RENEWED_EVERY_S} s
         </p>
       </body>
     </html>`;

@@ -17,6 +17,7 @@ import { showLines } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
 import type { Listed } from '../broker.ts';
+import { refuseMissingProgram, warnOfFilesHere } from '../from-here.ts';
 import { NO_STORE, readTasks, settingsOfRun, taskNameOf } from '../line.ts';
 import { everyWordOf, logOutput, refusedOptions } from '../options.ts';
 import { storedState } from '../stored-state.ts';
@@ -76,8 +77,11 @@ function readSubmit(line: Line): SubmitRequest | undefined {
   const run = settingsOfRun(words, tasks, { env: {}, cwd, outside });
   if (run.kind === 'mistakes') values.refuseAll(run.mistakes);
   if (!given.has('to')) values.refuseAll([NO_STORE]);
+  // What is prepared on each worker may bring the program.
+  if (options.prepare === undefined) refuseMissingProgram(line, tasks, false);
   if (run.kind !== 'go' || queue === undefined) return undefined;
   line.warn(run.warnings);
+  if (options.prepare === undefined) warnOfFilesHere(line, tasks, run.request.settings.manifest);
   const { isAgain, isDryRun } = options;
   const submission = named(line, tasks, { ...options, settings: run.request.settings });
   return { queue, submission, tasks, isAgain, isDryRun };

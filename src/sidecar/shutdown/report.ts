@@ -57,7 +57,7 @@ function mayBeThere(root: WorkDir, path: RelPath): boolean {
   }
 }
 
-/** How the run ended, what was left and why, what was stored, which pattern never matched a file. */
+/** How the run ended, what was left and why, what was stored, which pattern matched no file. */
 export async function lastLine(
   parts: FinishParts,
   end: {
@@ -90,7 +90,7 @@ export async function lastLine(
   const never = neverCame(parts).filter(
     (one) => !left.some(({ path }) => path === one.pattern) && !(isExpected(one) && verdict.kind === 'done'),
   );
-  if (never.length > 0) said.push(`never matched a file: ${never.map(({ pattern }) => pattern).join(', ')}`);
+  if (never.length > 0) said.push(`no file matched ${never.map(({ pattern }) => pattern).join(', ')}`);
   return {
     level: verdict.kind === 'failed' || left.length > 0 || !recorded ? 'error' : 'info',
     text: `${said.join('; ')} -> ${context.store.url}`,

@@ -107,7 +107,13 @@ describe.each(STORE_KINDS)('capture gather from %s', (kind) => {
     const refused = await run('gather', stored, dir, '--array', '0-4');
     expect(refused.status).toBe(1);
     expect(refused.stderr).toContain('3 indices (1 failed: 2; 2 missing: 3-4) of 5 are not done');
+    expect(refused.stderr).toContain('try: run them again (capture status), or --incomplete');
     expect(filesBelow(dir)).toEqual([]);
+    stored.record({ index: '3', attempt: 1, seq: 0, kind: 'started' });
+    const running = await run('gather', stored, dir, '--array', '0-4');
+    expect(running.stderr).toContain(
+      'try: wait for what runs (capture wait), run the others again (capture status), or --incomplete',
+    );
     expect(await run('gather', stored, dir, '--array', '0-4', '--incomplete')).toMatchObject({ status: 1 });
     expect(filesBelow(dir)).toHaveLength(7);
     // The two that are asked for are done.

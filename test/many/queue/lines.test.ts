@@ -27,7 +27,12 @@ function mistakes(
 describe('capture submit', () => {
   it('takes the options of an array, and those of the queue', () => {
     const args = ['--array=0-9', '--needs=gpu,openfoam', '--after=mesh', '--memory=2GiB', '--priority=3'];
-    expect(mistakes(submitCommand, [...SUBMIT, ...args, '--', './task', '{index}'])).toEqual([]);
+    expect(mistakes(submitCommand, [...SUBMIT, ...args, '--', '/opt/only/workers/have', '{index}'])).toEqual(
+      [],
+    );
+    // It brings the program.
+    const prepared = ['--array=0', '--prepare=tar xf sim.tar', '--', './sim'];
+    expect(mistakes(submitCommand, [...SUBMIT, ...prepared])).toEqual([]);
     expect(
       mistakes(submitCommand, ['--array=0', '--to=/x', '--', 'true'], { CAPTURE_QUEUE: 'redis://h/q' }),
     ).toEqual([]);
@@ -49,6 +54,11 @@ describe('capture submit', () => {
       'a job file that is not the first word',
       [...SUBMIT, 'job.yaml'],
       /a job file comes first: capture submit job/,
+    ],
+    [
+      'a program that is not here',
+      [...SUBMIT, '--array=0', '--', './no'],
+      /'.\/no' does not exist.*\/tmp\/no/,
     ],
     ['an unknown placeholder', [...SUBMIT, '--array=0', '--', 'echo', '{indx}'], /\{indx\}.*\{index\}/],
   ] as const)('refuses %s', (_, args, said) => {
@@ -80,7 +90,7 @@ command: sim --seed {index} > out
   it('reads what concerns the tasks, and the line wins', () => {
     expect(refusals(JOB)).toBe('go');
     expect(refusals(JOB, '--queue=amqp://h/q')).toMatch(/^--queue begins with none of/);
-    expect(refusals(JOB, '--', './other', '{index}')).toBe('go');
+    expect(refusals(JOB, '--', 'other', '{index}')).toBe('go');
   });
 
   it('tells a mistake in it with its line', () => {
