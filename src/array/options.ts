@@ -2,14 +2,17 @@
 // which an index is stale.
 import type { Line } from '../cli/command.ts';
 import { durationMs, type Reader } from '../cli/options/readers.ts';
-import { type IndexSet, NO_INDEX_SET, parseIndexSet } from '../model/index-set.ts';
+import { hasTooMany, type IndexSet, MOST_INDICES, NO_INDEX_SET, parseIndexSet } from '../model/index-set.ts';
 import { showPath } from '../model/path.ts';
 import { INDEX } from '../scheduler/identity.ts';
 import { STALE_AFTER } from './state.ts';
 
+const TOO_MANY = { is: `too many for one array: at most ${MOST_INDICES}`, example: `0-${MOST_INDICES - 1}` };
+
 const indexSet: Reader<IndexSet> = (text) => {
   const value = parseIndexSet(text);
-  return value === undefined ? NO_INDEX_SET : { value };
+  if (value === undefined) return NO_INDEX_SET;
+  return hasTooMany(value) ? TOO_MANY : { value };
 };
 
 /** Each command has its own help text. */

@@ -1,4 +1,4 @@
-// Derives the state of an index from its row in the survey. Pure.
+// Derives the state of an index from its row in the survey. Pure: the page of the report uses it, too.
 import { compareIndices, indicesOf, hasIndex, type IndexSet, numberOfIndex } from '../model/index-set.ts';
 import { numberText } from './columns.ts';
 import type { IndexRow, Survey } from './survey.ts';
@@ -54,6 +54,17 @@ export function* statesOf(
   }
 }
 
+/** Without those of which nothing is stored. */
+export function storedStates(
+  found: Survey,
+  staleAfterMs: number,
+  set: IndexSet | undefined,
+): readonly IndexState[] {
+  const { rows } = found;
+  const isWanted = ({ index }: IndexRow): boolean => set === undefined || isIn(set, index);
+  return [...statesOf({ ...found, rows: rows.filter(isWanted) }, staleAfterMs)];
+}
+
 /**
  * Appended to the state of an index or attempt whose newest record cannot be read: the state comes from its key alone.
  */
@@ -93,12 +104,12 @@ export function countsText(counts: Counts, paint = (_: State, text: string): str
 
 /** Indices in the survey that are not in the set. */
 export function othersThan({ rows }: Survey, set: IndexSet): readonly string[] {
-  return rows
-    .map(({ index }) => index)
-    .filter((index) => {
-      const number = numberOfIndex(index);
-      return number === undefined || !hasIndex(set, number);
-    });
+  return rows.map(({ index }) => index).filter((index) => !isIn(set, index));
+}
+
+function isIn(set: IndexSet, index: string): boolean {
+  const number = numberOfIndex(index);
+  return number !== undefined && hasIndex(set, number);
 }
 
 export function stateOf({ newest, telling, seenMs }: IndexRow, nowMs: number, staleAfterMs: number): State {

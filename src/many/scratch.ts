@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import type { Log } from '../log/log.ts';
-import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
+import { CaptureError, errnoOf, isFull, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { ATTEMPT_FILE, IN_VAIN, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
 import { showPath } from '../model/path.ts';
@@ -86,10 +86,12 @@ export async function openScratch(
     return scratchIn(root, { held: hold(root), lockFd: lock(root), hasAllTries, inMemory, log });
   } catch (error) {
     throw new CaptureError(
-      EXIT.usage,
+      isFull(error) ? EXIT.unavailable : EXIT.usage,
       `cannot make work directories below ${showPath(base)}: ${reasonOf(error)}`,
       {
-        hint: 'name a directory that exists and can be written with --scratch',
+        hint: isFull(error)
+          ? 'make room there, or name a directory of another file system with --scratch'
+          : 'name a directory that exists and can be written with --scratch',
         cause: error,
       },
     );

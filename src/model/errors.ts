@@ -50,6 +50,11 @@ export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
+/** No space, no inode, no quota: the fault lies with the node, not with the command line. */
+export function isFull(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes(errnoOf(error) ?? '');
+}
+
 /** A server was too slow: as the system says it of a connection, ETIMEDOUT (connect(2)). */
 export function timedOut(message: string): Error & { readonly code: 'ETIMEDOUT' } {
   return Object.assign(new Error(message), { code: 'ETIMEDOUT' as const });

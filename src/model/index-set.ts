@@ -1,6 +1,5 @@
 // Sets of array indices as schedulers write them: `3,17-19,40-60:2`. They are kept as ranges and never expanded: an
 // array may have millions. Pure.
-import type { Mistake } from './errors.ts';
 
 /** From `first` to `last`, both included, in steps of `step`. */
 export interface IndexRange {
@@ -48,6 +47,11 @@ export function hasIndex({ ranges }: IndexSet, index: number): boolean {
 
 /** Each index once, ascending. */
 export function* indicesOf({ ranges }: IndexSet): Generator<number> {
+  const [only] = ranges;
+  if (only !== undefined && ranges.length === 1) {
+    for (let index = only.first; index <= only.last; index += only.step) yield index;
+    return;
+  }
   const next = ranges.map(({ first }) => first);
   for (;;) {
     const least = Math.min(...next);
@@ -74,16 +78,11 @@ export function indexArray(set: IndexSet): Uint32Array {
 }
 
 /** More than a machine can run in a year. This many waiting indices take 40 MB. */
-const MOST_INDICES = 10_000_000;
+export const MOST_INDICES = 10_000_000;
 
-/** The reason why this many indices cannot be run, if there is one. A set itself may have billions. */
-export function tooManyIndices(set: IndexSet): Mistake | undefined {
-  const count = mostIndices(set);
-  if (count <= MOST_INDICES) return undefined;
-  return {
-    message: `${count} indices are more than one array can have here: ${MOST_INDICES} at most`,
-    hint: 'run a part of them at a time, such as --array 0-999999, or let a task do many of the steps',
-  };
+/** More than an array can have. */
+export function hasTooMany(set: IndexSet): boolean {
+  return mostIndices(set) > MOST_INDICES;
 }
 
 /** The number that an index's text stands for; undefined for `a7` and `007`, which no engine uses. */

@@ -28,6 +28,12 @@ describe('the command line of a command on an array', () => {
     });
   });
 
+  it('refuses more indices than an array can have', () => {
+    expect(parse('status', ['s3://lab/run7', '--array', '0-2147483647'])).toMatchObject({
+      mistakes: [{ message: "--array '0-2147483647': too many for one array: at most 10000000" }],
+    });
+  });
+
   it('says how a name is written that begins as an option does', () => {
     expect(parse('cat', ['s3://lab/run7', '0', '-dash'])).toMatchObject({
       mistakes: [

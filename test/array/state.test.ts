@@ -1,5 +1,7 @@
-import { describe, expect, it } from 'vitest';
-import { countsOf, othersThan, stateOf, statesOf } from '../../src/array/state.ts';
+import v8 from 'node:v8';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { listStates } from '../../src/array/list-states.ts';
+import { countsOf, othersThan, stateOf, statesOf, storedStates } from '../../src/array/state.ts';
 import type { IndexRow, RecordAt } from '../../src/array/survey.ts';
 import { parseIndexSet, type IndexSet } from '../../src/model/index-set.ts';
 import type { RecordKind } from '../../src/model/format/records.ts';
@@ -55,6 +57,26 @@ describe('the state of an index', () => {
 });
 
 describe('the states of an array', () => {
+  it('of which something is stored are found without looking at the others', () => {
+    const survey = {
+      rows: [rowOf('7', at('done')), rowOf('a', at('done')), rowOf('9000000', at('done'))],
+      nowMs: NOW,
+    };
+    const found = storedStates(survey, STALE, setOf('0-9999999'));
+    expect(found.map(({ index }) => index)).toEqual(['7', '9000000']);
+  });
+
+  it('are not listed if they do not fit into memory', () => {
+    const survey = { rows: [], nowMs: NOW };
+    expect(listStates(survey, STALE, setOf('0-9'))).toHaveLength(10);
+    const heap = v8.getHeapStatistics();
+    vi.spyOn(v8, 'getHeapStatistics').mockReturnValue({ ...heap, heap_size_limit: 2000 });
+    onTestFinished(() => void vi.restoreAllMocks());
+    expect(() => listStates(survey, STALE, setOf('0-99'))).toThrow(
+      /more than the 10 indices that fit into memory/,
+    );
+  });
+
   const rows = [
     rowOf('0', at('done')),
     rowOf('2', at('failed')),

@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { openScratch, type Scratch, type TaskDir } from '../../src/many/scratch.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
@@ -41,6 +41,21 @@ it('removes what is done, keeps what failed, and is gone if nothing is kept', as
   begin(other, 1);
   await other.close();
   expect(fs.existsSync(other.root)).toBe(false);
+});
+
+it('tells a full file system from a directory that cannot be written', async () => {
+  const fails = vi.spyOn(fs, 'mkdtempSync');
+  onTestFinished(() => fails.mockRestore());
+  for (const [code, status, hint] of [
+    ['ENOSPC', 69, /make room there/],
+    ['EACCES', 64, /can be written/],
+  ] as const) {
+    fails.mockImplementation(() => {
+      throw Object.assign(new Error(code), { code });
+    });
+    // oxlint-disable-next-line no-await-in-loop -- both fail at once
+    await expect(open()).rejects.toMatchObject({ status, hint: expect.stringMatching(hint) });
+  }
 });
 
 it('gives each start an empty directory of its own, named for its index', async () => {

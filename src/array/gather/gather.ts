@@ -11,7 +11,8 @@ import { numberText } from '../columns.ts';
 import { onArray } from '../command.ts';
 import { READS_AT_ONCE } from '../details.ts';
 import { nothingThere, type StoredArray } from '../stored-array.ts';
-import { countsOf, type IndexState, STATES, statesOf } from '../state.ts';
+import { listStates } from '../list-states.ts';
+import { countsOf, type IndexState, STATES } from '../state.ts';
 import { survey } from '../survey.ts';
 import { Gathering } from './gathering.ts';
 import { writeList } from './list.ts';
@@ -50,7 +51,7 @@ async function gather(array: StoredArray, request: GatherRequest, tools: Tools):
   const found = await survey(array, clockMs(), tools.signal);
   if (found.rows.length === 0) throw nothingThere(array.store, array.taskName);
   // Running and stale indices are treated alike here.
-  const states = [...statesOf(found, Infinity, request.set)];
+  const states = listStates(found, Infinity, request.set);
   const undone = states.filter(({ state }) => state !== 'done');
   if (undone.length > 0) {
     const message = `${describe(undone)} of ${numberText(states.length)} are not done`;

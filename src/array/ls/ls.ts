@@ -10,7 +10,7 @@ import { clockMs } from '../../native/clock.ts';
 import { onArray } from '../command.ts';
 import { ARRAY_OPTION, INDEX_OPTION, readIndex } from '../options.ts';
 import { noIndex, nothingThere, type StoredArray } from '../stored-array.ts';
-import { type IndexState, STALE_AFTER_MS, statesOf } from '../state.ts';
+import { type IndexState, STALE_AFTER_MS, storedStates } from '../state.ts';
 import { survey, surveyIndex } from '../survey.ts';
 import { type Listed, listedOf } from './listed.ts';
 import { linesOf } from './lines.ts';
@@ -69,7 +69,7 @@ async function statesAsked(
     index === undefined
       ? await survey(array, clockMs(), signal)
       : await surveyIndex(array, index, clockMs(), signal);
-  const states = [...statesOf(found, STALE_AFTER_MS, set)].filter(({ row }) => row !== undefined);
+  const states = storedStates(found, STALE_AFTER_MS, set);
   if (states.length > 0) return states;
   throw index === undefined ? nothingThere(array.store, array.taskName) : noIndex(array, index);
 }

@@ -18,7 +18,8 @@ import { ARRAY_OPTION, STALE_OPTION } from '../options.ts';
 import { sayOthers } from '../others.ts';
 import { nothingThere, type StoredArray } from '../stored-array.ts';
 import { indicesDone, openProgress } from '../progress.ts';
-import { type IndexState, statesOf } from '../state.ts';
+import { listStates } from '../list-states.ts';
+import type { IndexState } from '../state.ts';
 import { survey } from '../survey.ts';
 import type { ReportHead } from './data.ts';
 import { entryOf, type Page, Texts } from './entry.ts';
@@ -94,7 +95,7 @@ export async function writeReport(
   const found = await survey(array, clockMs(), signal);
   if (found.rows.length === 0) throw nothingThere(array.store, array.taskName);
   sayOthers(found, set, { log });
-  const states = [...statesOf(found, staleAfterMs, set)];
+  const states = listStates(found, staleAfterMs, set);
   const attempts = states.reduce((sum, { row }) => sum + (row?.attempts ?? 0), 0);
   const page: Page = { texts: new Texts(), nowMs: found.nowMs, mostSteps: stepsFor(attempts) };
   await writePage(array, { states, page }, { log, signal, sink: sink() });

@@ -13,7 +13,7 @@ import { ARRAY_OPTION } from '../options.ts';
 import { numberText } from '../columns.ts';
 import { onArray } from '../command.ts';
 import { nothingThere, type StoredArray } from '../stored-array.ts';
-import { type IndexState, STALE_AFTER_MS, statesOf } from '../state.ts';
+import { type IndexState, STALE_AFTER_MS, storedStates } from '../state.ts';
 import { survey } from '../survey.ts';
 import { type Check, fastCheck, wholeCheck } from './check.ts';
 import { type Verified, verifyIndex } from './index-objects.ts';
@@ -55,7 +55,7 @@ async function verify(
   const { out, log, signal } = tools;
   const found = await survey(array, clockMs(), signal);
   if (found.rows.length === 0) throw nothingThere(array.store, array.taskName);
-  const states = [...statesOf(found, STALE_AFTER_MS, set)].filter(({ row }) => row !== undefined);
+  const states = storedStates(found, STALE_AFTER_MS, set);
   const check = await checkOf(array, { fast, isWhole: set === undefined }, signal);
   const limit = pLimit(OBJECTS_AT_ONCE);
   const limited: Check = (file) => limit(() => check(file));

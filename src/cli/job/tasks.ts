@@ -2,7 +2,7 @@
 // mistakes are found before anything starts.
 import path from 'node:path';
 import type { Mistake } from '../../model/errors.ts';
-import { hasIndex, type IndexSet, indicesOf, rangesOf, tooManyIndices } from '../../model/index-set.ts';
+import { hasIndex, type IndexSet, indicesOf, rangesOf } from '../../model/index-set.ts';
 import type { JobCommand } from '../../model/many/job-file.ts';
 import { type CommandTemplate, compileArgv, compileShell } from '../../model/many/placeholders.ts';
 import { formatOfTasks, parseTasks, type TaskTable } from '../../model/many/task-table.ts';
@@ -35,8 +35,6 @@ export interface GivenTasks {
 }
 
 export function tasksOf({ set, file, command, cwd }: GivenTasks): Tasks | readonly Mistake[] {
-  const refused = set && tooManyIndices(set);
-  if (refused !== undefined) return [refused];
   if (file === undefined) {
     if (set === undefined) return [NOTHING];
     return ofCommand(set, command, undefined, cwd);

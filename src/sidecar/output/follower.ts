@@ -92,15 +92,22 @@ export class Follower {
     if (!this.#isBegun) await this.#goOn(signal);
     const endBytes = (await fstat(source.fd)).size;
     if (endBytes < this.#at + this.#storedBytes) this.#cutBack();
+    if (this.#first + this.#storedBytes === 0 && endBytes - this.#at > this.#options.limitBytes)
+      await this.#putTo(this.#at + SEALED_BYTES, signal);
     this.#skipTo(endBytes);
     while (this.#at + this.#storedBytes < endBytes) {
       signal.throwIfAborted();
       if (this.#storedBytes >= SEALED_BYTES) this.#seal();
-      const bytes = await this.#readTo(endBytes);
-      // The file was truncated meanwhile: the next look sees it.
-      if (bytes.length <= this.#storedBytes) return;
-      await this.#put(bytes, signal);
+      if (!(await this.#putTo(endBytes, signal))) return;
     }
+  }
+
+  /** False if the file was truncated meanwhile: the next look sees it. */
+  async #putTo(endBytes: number, signal: AbortSignal): Promise<boolean> {
+    const bytes = await this.#readTo(endBytes);
+    const isLonger = bytes.length > this.#storedBytes;
+    if (isLonger) await this.#put(bytes, signal);
+    return isLonger;
   }
 
   /** Not before it is needed: a store that does not answer must not keep the task from starting. */
@@ -126,9 +133,10 @@ export class Follower {
     this.#storedBytes = 0;
   }
 
-  /** More than is ever kept was written since the last look: the oldest part is not even read. */
+  /** More than is ever kept was written since the last look: what lies between is not even read. */
   #skipTo(endBytes: number): void {
-    const tooManyBytes = endBytes - this.#at - this.#storedBytes - this.#options.limitBytes;
+    const keptBytes = this.#options.limitBytes - (this.#kept[0]?.sizeBytes ?? 0);
+    const tooManyBytes = endBytes - this.#at - this.#storedBytes - keptBytes;
     if (tooManyBytes <= 0) return;
     this.#seal();
     this.#first += tooManyBytes;

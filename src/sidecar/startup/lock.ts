@@ -1,6 +1,6 @@
 // One capture per work directory. The kernel holds the lock, so it ends with the process, whatever ends the process.
 import fs from 'node:fs';
-import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
+import { CaptureError, errnoOf, isFull, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { OWN_DIR } from '../../model/file/manifest.ts';
 import { tryLock } from '../../native/files.ts';
@@ -12,17 +12,13 @@ export interface WorkdirLock {
 
 const LOCK = 'lock';
 
-/** No space, no inode, no quota: the fault lies with the node, not with the command line. */
-const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT']);
-
 /** The error of a start that fails because nothing can be written there. */
 export function cannotWrite(workdir: string, error: unknown): CaptureError {
-  const isFull = FULL.has(errnoOf(error) ?? '');
   return new CaptureError(
-    isFull ? EXIT.unavailable : EXIT.usage,
+    isFull(error) ? EXIT.unavailable : EXIT.usage,
     `cannot write in the work directory ${workdir}: ${reasonOf(error)}`,
     {
-      hint: isFull ? 'make room there' : 'give the task a directory of its own with --workdir',
+      hint: isFull(error) ? 'make room there' : 'give the task a directory of its own with --workdir',
       cause: error,
     },
   );

@@ -175,8 +175,22 @@ describe('a task that writes without end', () => {
     write(noise(9 * MiB, 1));
     await look(one);
     const all = written();
-    expect(stored().map(([first]) => first)).toEqual([0, all.length - MiB]);
-    expect(stored().at(-1)?.[1].equals(all.subarray(-MiB))).toBe(true);
+    const newestBytes = MiB - 'start\n'.length;
+    expect(stored().map(([first]) => first)).toEqual([0, all.length - newestBytes]);
+    expect(stored().at(-1)?.[1].equals(all.subarray(-newestBytes))).toBe(true);
+  });
+
+  it('keeps its beginning even if it has written more than the limit before the first look', async () => {
+    const one = follower({ limitBytes: MiB });
+    write('start\n');
+    write(noise(9 * MiB, 1));
+    await look(one);
+    const all = written();
+    expect(stored().map(([first, bytes]) => [first, bytes.length])).toEqual([
+      [0, 256 * KiB],
+      [all.length - 768 * KiB, 768 * KiB],
+    ]);
+    for (const [at, piece] of stored()) expect(piece.equals(all.subarray(at, at + piece.length))).toBe(true);
   });
 });
 
