@@ -77,6 +77,8 @@ export interface ServerFacts {
   sourceConditions: 'honoured' | 'unread';
   /** Whether ETags are md5s, for objects that are not encrypted and were stored by one put. */
   etags: 'unknown' | 'md5' | 'other';
+  /** Operations that make ETags in another way, although those of puts are md5s. */
+  readonly otherTags: Set<Operation>;
   /** CRC-32 checksums of parts, which cost far less than md5. `refused` if an upload cannot start with them. */
   checksums: 'asked' | 'refused';
 }
@@ -119,6 +121,7 @@ export async function openBucket(
       otherConditions: location.isAws && !isSession ? 'honoured' : 'unread',
       sourceConditions: 'honoured',
       etags: isSession ? 'other' : 'unknown',
+      otherTags: new Set(),
       checksums: 'asked',
     },
     late: new LateWrites(),

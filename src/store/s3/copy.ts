@@ -1,5 +1,6 @@
 // Copies and promotions inside S3: the bytes do not pass through here. Metadata is copied, too. A copy must never be
 // partly visible, nor be of another state of its source than the one that was found.
+import type { IncomingHttpHeaders } from 'node:http';
 import {
   StoreError,
   type ObjectHead,
@@ -7,12 +8,13 @@ import {
   type PromoteOptions,
   type PutOutcome,
 } from '../contract/store.ts';
-import { drained, etagOf, promised, tagOf, xmlOf } from './answer.ts';
+import { drained, ETAG_OF_ONE_PUT, etagOf, promised, tagOf, xmlOf } from './answer.ts';
 import { escapedPath, request, type Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';
-import { multipart, type StoredPart } from './multipart.ts';
-import { deleteObjects, headObject } from './objects.ts';
-import { conditionHeaders, outcomeAfter, refusalBy, unmet, UNHONOURED } from './outcome.ts';
+import { checkClaim, holdsSame, type StoredPart } from './intact.ts';
+import { multipart } from './multipart.ts';
+import { deleteObjects, getObject, headObject } from './objects.ts';
+import { conditionHeaders, outcomeAfter, refusalBy, UNHONOURED } from './outcome.ts';
 import { isUnmet } from './server.ts';
 
 export interface CopyLimits {
@@ -97,13 +99,51 @@ async function copyTo(
   for (;;) {
     const { server } = bucket;
     const isAsked = server.otherConditions === 'honoured';
-    const no = isAsked ? undefined : await unmet(job);
-    if (no !== undefined) return no;
-    const outcome = await copy({ ...job, condition: isAsked ? conditionHeaders(bucket, precondition) : {} });
+    const condition = isAsked ? conditionHeaders(bucket, precondition) : {};
+    const outcome =
+      (isAsked ? undefined : await doneOrRefused(job)) ?? (await copy({ ...job, condition }));
     if (outcome.kind === 'unhonoured') server.otherConditions = 'unread';
     else if (outcome.kind === 'source-unhonoured') server.sourceConditions = 'unread';
-    else return outcome;
+    else if (outcome.kind !== 'stored') return outcome;
+    else {
+      await checkCopy(job, outcome);
+      return { kind: 'stored', tag: outcome.tag };
+    }
   }
+}
+
+/** The look before a copy on which the server honours no condition. Undefined: the copy may proceed. */
+async function doneOrRefused({
+  bucket,
+  key,
+  options: { precondition, signal },
+  source,
+}: Omit<CopyJob, 'condition'>): Promise<PutOutcome | undefined> {
+  if (precondition.kind === 'any') return undefined;
+  const there = await headObject(bucket, key, { signal });
+  if (there !== undefined && source.meta['push'] !== undefined && isCopyOf(source, there))
+    return { kind: 'stored', tag: there.tag };
+  return refusalBy(precondition, there);
+}
+
+/** The copy of an upload, or one in parts, has a tag that cannot be known. Then its size decides. */
+async function checkCopy(
+  { bucket, key, from, source, options: { signal } }: Omit<CopyJob, 'condition'>,
+  { tag, headers = {} }: Extract<Copied, { kind: 'stored' }>,
+): Promise<void> {
+  await checkClaim(bucket, {
+    operation: 'CopyObject',
+    key,
+    tag,
+    headers,
+    expected: source.tag,
+    sizeBytes: source.sizeBytes,
+    meta: source.meta,
+    signal,
+    isWhole: ETAG_OF_ONE_PUT.test(source.tag)
+      ? async (body) => holdsSame(body, (await getObject(bucket, from, { signal }))?.body)
+      : undefined,
+  });
 }
 
 /** What a copy must know of its source. */
@@ -132,7 +172,11 @@ interface CopyJob {
 /** The server refuses the current state of the source. */
 const SOURCE_UNHONOURED = { kind: 'source-unhonoured' } as const;
 
-type Copied = PutOutcome | typeof UNHONOURED | typeof SOURCE_UNHONOURED;
+type Copied =
+  | Exclude<PutOutcome, { kind: 'stored' }>
+  /** With the headers of the answer, if there was one. */
+  | (Extract<PutOutcome, { kind: 'stored' }> & { readonly headers?: IncomingHttpHeaders })
+  | typeof UNHONOURED | typeof SOURCE_UNHONOURED;
 
 /** The header x-amz-copy-source is a URL path. */
 function copySource({ bucket, from }: CopyJob): string {
@@ -157,8 +201,9 @@ async function copyWhole(job: CopyJob): Promise<Copied> {
   };
   const ask = { operation: 'CopyObject' as const, key, signal: options.signal, onFailure };
   return request(bucket, ask, async (send): Promise<Copied> => {
-    const answer = await xmlOf(await send({ headers: { ...sourceHeaders(job), ...job.condition } }));
-    return { kind: 'stored', tag: tagOf(promised(answer.text('ETag'), 'ETag')) };
+    const sent = await send({ headers: { ...sourceHeaders(job), ...job.condition } });
+    const tag = tagOf(promised((await xmlOf(sent)).text('ETag'), 'ETag'));
+    return { kind: 'stored', tag, headers: sent.headers };
   });
 }
 
@@ -203,7 +248,7 @@ async function copyInParts(job: CopyJob, partBytes: number): Promise<Copied> {
         await drained(sent);
         return sent;
       });
-      return [{ number: 1, etag: etagOf(answer) }];
+      return [{ number: 1, etag: etagOf(answer), sizeBytes: 0 }];
     }
     for (let first = 0; first < source.sizeBytes; first += partBytes) {
       const last = Math.min(first + partBytes, source.sizeBytes) - 1;
@@ -220,7 +265,7 @@ async function copyInParts(job: CopyJob, partBytes: number): Promise<Copied> {
         const answer = await xmlOf(await send(call));
         return promised(answer.text('ETag'), 'ETag');
       });
-      copied.push({ number, etag });
+      copied.push({ number, etag, sizeBytes: last + 1 - first });
     }
     return copied;
   });

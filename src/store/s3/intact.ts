@@ -1,15 +1,16 @@
 // Checks that the store holds the bytes that were sent. Every server checks the signed hash, but a gateway may answer
 // in its place, and a disk may lose the bytes. So checksums in the answer are compared. The ETag of a put is the md5 of
-// the bytes, except on some servers, and if they are encrypted.
+// the bytes, except on some servers, and if they are encrypted. That of an upload is the md5 of its parts' md5s, and their
+// number. A success with another ETag is not believed: the object itself decides, before anything is deleted.
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import zlib from 'node:zlib';
-import { md5Of } from '../../model/md5.ts';
+import { md5Of, newMd5 } from '../../model/md5.ts';
 import { holds } from '../contract/driver.ts';
-import { StoreError, type PutOptions } from '../contract/store.ts';
-import { ETAG_OF_ONE_PUT } from './answer.ts';
+import { StoreError, type ObjectMeta, type PutOptions } from '../contract/store.ts';
+import { ETAG_OF_ONE_PUT, tagOf } from './answer.ts';
 import type { Bucket } from './bucket.ts';
-import { getObject } from './objects.ts';
+import { getObject, headObject } from './objects.ts';
 
 export interface StoredBytes {
   readonly key: string;
@@ -18,9 +19,120 @@ export interface StoredBytes {
   readonly headers: IncomingHttpHeaders;
 }
 
+/** A part that is stored. */
+export interface StoredPart {
+  /** From 1. */
+  readonly number: number;
+  readonly etag: string;
+  readonly sizeBytes: number;
+  /** As the server reported it. */
+  readonly crc32?: string | undefined;
+}
+
+/** The success of a completion or a copy. */
+export interface Claim {
+  readonly operation: 'CompleteMultipartUpload' | 'CopyObject';
+  readonly key: string;
+  readonly tag: string;
+  readonly headers: IncomingHttpHeaders;
+  /** The tag that proves it. */
+  readonly expected: string;
+  readonly sizeBytes: number;
+  readonly meta: ObjectMeta;
+  readonly signal?: AbortSignal | undefined;
+  /** Compares a body that is read back; undefined if no md5 of it is known. */
+  readonly isWhole: ((body: AsyncIterable<Uint8Array>) => Promise<boolean>) | undefined;
+}
+
 /**
- * Throws if the object has other bytes. An ETag with another md5 is no proof: the object is read back. If it is whole,
- * this server's ETags are no md5s and are ignored from then on.
+ * Throws if the object is not what was meant. If the tag is not the expected one, the object's size decides. If both
+ * tags have the same form, its bytes decide. If they are whole, this server makes the tags of this operation in another
+ * way, and from then on only sizes are compared.
+ */
+export async function checkClaim(bucket: Bucket, claim: Claim): Promise<void> {
+  const { operation, key, tag, headers, expected, sizeBytes, meta, signal, isWhole } = claim;
+  const { etags, otherTags } = bucket.server;
+  if (tag === expected) return;
+  const isMd5 = etags === 'md5' && !isEncrypted(headers);
+  const [parts, expectedParts] = [partsOf(tag), partsOf(expected)];
+  // Each has a number of parts, whatever its md5 is.
+  const isMiscounted = parts > 0 && expectedParts > 0 && parts !== expectedParts;
+  if (!isMd5 && !isMiscounted) return;
+  const there = await headObject(bucket, key, { signal });
+  const what = `${operation} ${bucket.url}/${key}`;
+  if (there?.meta['push'] !== meta['push'] || there?.sizeBytes !== sizeBytes) throw otherBytes(what);
+  if (there.tag === expected || parts !== expectedParts || !isMd5 || otherTags.has(operation)) return;
+  if (isWhole === undefined || sizeBytes === 0) return;
+  const got = await getObject(bucket, key, { signal });
+  if (got === undefined || !(await isWhole(got.body))) throw otherBytes(what);
+  otherTags.add(operation);
+}
+
+/** The number of parts in a tag: 0 for one put, -1 if it contains no md5. */
+function partsOf(tag: string): number {
+  const found = /^[0-9a-f]{32}(?:-(\d+))?$/.exec(tag);
+  return found === null ? -1 : Number(found[1] ?? 0);
+}
+
+/** The claim that these parts are joined. */
+export function claimOfParts(
+  parts: readonly StoredPart[],
+): Pick<Claim, 'operation' | 'expected' | 'sizeBytes' | 'isWhole'> {
+  return {
+    operation: 'CompleteMultipartUpload',
+    expected: tagOfParts(parts),
+    sizeBytes: parts.reduce((sum, part) => sum + part.sizeBytes, 0),
+    isWhole: parts.every(({ etag }) => ETAG_OF_ONE_PUT.test(etag))
+      ? (body) => holdsParts(body, parts)
+      : undefined,
+  };
+}
+
+/** The tag of an upload of these parts. */
+export function tagOfParts(parts: readonly Pick<StoredPart, 'etag'>[]): string {
+  const digests = parts.map(({ etag }) => ETAG_OF_ONE_PUT.exec(etag)?.[1] ?? '');
+  return `${md5Of(Buffer.from(digests.join(''), 'hex'))}-${parts.length}`;
+}
+
+/** True if a body consists of these parts. */
+async function holdsParts(body: AsyncIterable<Uint8Array>, parts: readonly StoredPart[]): Promise<boolean> {
+  let at = 0;
+  let leftBytes = parts[0]?.sizeBytes ?? 0;
+  let md5 = newMd5();
+  for await (const chunk of body) {
+    for (let rest = chunk; rest.length > 0; ) {
+      const part = rest.subarray(0, leftBytes);
+      if (part.length === 0) return false;
+      md5.update(part);
+      rest = rest.subarray(part.length);
+      leftBytes -= part.length;
+      if (leftBytes > 0) continue;
+      if (tagOf(parts[at]?.etag ?? '') !== md5.digest()) return false;
+      at += 1;
+      leftBytes = parts[at]?.sizeBytes ?? 0;
+      md5 = newMd5();
+    }
+  }
+  return at === parts.length;
+}
+
+/** True if both bodies have the same bytes. */
+export async function holdsSame(
+  body: AsyncIterable<Uint8Array>,
+  other: AsyncIterable<Uint8Array> | undefined,
+): Promise<boolean> {
+  return other !== undefined && (await md5OfBody(body)) === (await md5OfBody(other));
+}
+
+async function md5OfBody(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const md5 = newMd5();
+  for await (const chunk of body) md5.update(chunk);
+  return md5.digest();
+}
+
+/**
+ * The same for a put. If the object is whole although its ETag has another md5, this server's ETags are no md5s and are
+ * ignored from then on.
  */
 export async function checkIntact(bucket: Bucket, stored: StoredBytes): Promise<void> {
   const does = agrees(bucket, stored);
@@ -33,7 +145,7 @@ export async function checkIntact(bucket: Bucket, stored: StoredBytes): Promise<
     return;
   }
   // Another writer has replaced it since, so this put cannot check it.
-  if (got === undefined || got.meta['push'] !== options.meta['push']) return;
+  if (got !== undefined && got.meta['push'] !== options.meta['push']) return;
   throw otherBytes(`PutObject ${bucket.url}/${key}`);
 }
 

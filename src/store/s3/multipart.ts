@@ -1,7 +1,7 @@
 // Multipart uploads: start, let the caller send the parts, complete. Every exit other than success aborts the upload,
 // so that no parts are left that cost money. The sweep finds the parts of killed processes.
+import type { IncomingHttpHeaders } from 'node:http';
 import { reached } from '../../native/failpoint.ts';
-import { md5Of } from '../../model/md5.ts';
 import {
   StoreError,
   type IsMine,
@@ -9,9 +9,10 @@ import {
   type PutOptions,
   type PutOutcome,
 } from '../contract/store.ts';
-import { drained, ETAG_OF_ONE_PUT, promised, tagOf, xmlOf, type Xml } from './answer.ts';
+import { drained, promised, tagOf, xmlOf, type Xml } from './answer.ts';
 import { request, type Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';
+import { checkClaim, claimOfParts, type StoredPart, tagOfParts } from './intact.ts';
 import type { UNHONOURED } from './outcome.ts';
 import { decodedKey, pagesOf, relativeKey } from './pages.ts';
 
@@ -32,14 +33,6 @@ export interface MultipartJob extends Pick<PutOptions, 'meta' | 'signal'> {
 
 type Completed = PutOutcome | typeof UNHONOURED;
 
-export interface StoredPart {
-  /** From 1. */
-  readonly number: number;
-  readonly etag: string;
-  /** As the server reported it. */
-  readonly crc32?: string | undefined;
-}
-
 /**
  * Joins the parts that `fill` has stored, in the order in which it returns them. A late completion does no harm,
  * because its upload no longer exists: it was completed, or it is aborted before the key is written again.
@@ -56,11 +49,13 @@ export async function multipart(
     refuseAwaited(bucket, job.key, parts);
     const before = await job.beforeEnd();
     if (before !== undefined) return before;
-    let outcome = await complete(bucket, job, uploadId, parts);
+    let { outcome, headers } = await complete(bucket, job, uploadId, parts);
     // The object to be replaced is there: it was just looked at.
     if (outcome.kind === 'unhonoured')
-      outcome = await complete(bucket, { ...job, condition: {} }, uploadId, parts);
+      ({ outcome, headers } = await complete(bucket, { ...job, condition: {} }, uploadId, parts));
     isCompleted = outcome.kind === 'stored';
+    if (outcome.kind === 'stored')
+      await checkClaim(bucket, { ...job, ...claimOfParts(parts), tag: outcome.tag, headers });
     return outcome.kind === 'unhonoured' ? { kind: 'replaced-meanwhile' } : outcome;
   } finally {
     if (!isCompleted) await giveUp(bucket, job.key, uploadId);
@@ -69,9 +64,7 @@ export async function multipart(
 
 /** Refuses if a late put may replace an object with exactly this ETag. */
 export function refuseAwaited(bucket: Bucket, key: string, parts: readonly StoredPart[]): void {
-  const digests = parts.map(({ etag }) => ETAG_OF_ONE_PUT.exec(etag)?.[1] ?? '');
-  const tag = `${md5Of(Buffer.from(digests.join(''), 'hex'))}-${parts.length}`;
-  if (!bucket.late.awaits(key, tag)) return;
+  if (!bucket.late.awaits(key, tagOfParts(parts))) return;
   throw new StoreError(
     'transient',
     `CompleteMultipartUpload ${bucket.url}/${key}: an earlier put of it that got no answer may still arrive`,
@@ -108,17 +101,24 @@ async function complete(
   { key, condition, signal, onFailure }: MultipartJob,
   uploadId: string,
   parts: readonly StoredPart[],
-): Promise<Completed> {
-  const headers = { 'content-type': 'application/xml', ...condition };
-  const call = { query: { uploadId }, headers, body: Buffer.from(documentOf(parts)) };
+): Promise<{ readonly outcome: Completed; readonly headers: IncomingHttpHeaders }> {
+  const call = {
+    query: { uploadId },
+    headers: { 'content-type': 'application/xml', ...condition },
+    body: Buffer.from(documentOf(parts)),
+  };
   const ask = { operation: 'CompleteMultipartUpload' as const, key, signal, onFailure };
-  return request(bucket, ask, async (send): Promise<Completed> => {
+  let headers: IncomingHttpHeaders = {};
+  const outcome = await request(bucket, ask, async (send): Promise<Completed> => {
     reached('s3.before-complete');
-    const answer = await xmlOf(await send(call));
+    const sent = await send(call);
+    const answer = await xmlOf(sent);
     reached('s3.after-complete');
+    ({ headers } = sent);
     // Ceph RGW leaves the ETag empty if two uploads of one key are completed concurrently: the winner is unknown.
     return { kind: 'stored', tag: tagOf(promised(answer.text('ETag'), 'ETag')) };
   });
+  return { outcome, headers };
 }
 
 function documentOf(parts: readonly StoredPart[]): string {

@@ -3,6 +3,7 @@
 // upload (multipart.ts): every exit other than success aborts it.
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { HttpRequest, HttpResponse } from '@smithy/core/protocols';
 import type { RetryStrategyV2, RetryToken } from '@smithy/types';
 import { paceOf, pauseMs } from '../contract/driver.ts';
@@ -11,7 +12,8 @@ import { drained, etagOf, NotFromS3, promised, tagOf, textOf } from './answer.ts
 import { type Operation, type Signer, storeError } from './bucket.ts';
 import { failureOf, mayBeExpired } from './failure.ts';
 import { outgoingOf, responseOf } from './handler.ts';
-import { giveUp, refuseAwaited, type StoredPart } from './multipart.ts';
+import { checkClaim, claimOfParts, type StoredPart } from './intact.ts';
+import { giveUp, refuseAwaited } from './multipart.ts';
 import { outcomeAfter, unmet, type Write } from './outcome.ts';
 import type { Reach } from './sdk.ts';
 
@@ -32,7 +34,7 @@ export async function uploadBySdk(job: UploadJob): Promise<PutOutcome> {
   const taken = await unmet(job);
   if (taken !== undefined) return taken;
   const { newUpload } = await import('./sdk.ts');
-  const state: UploadState = { stop: new AbortController(), operation: 'CreateMultipartUpload', parts: [] };
+  const state: UploadState = { stop: new AbortController(), operation: 'CreateMultipartUpload', parts: [], headers: {} };
   const { stop } = state;
   const abort = (): void => stop.abort(options.signal?.reason);
   options.signal?.addEventListener('abort', abort, { once: true });
@@ -57,14 +59,14 @@ export async function uploadBySdk(job: UploadJob): Promise<PutOutcome> {
       abortController: stop,
     },
   );
+  let outcome: PutOutcome;
   try {
     const { ETag: etag } = await upload.done();
-    state.ended = { kind: 'stored', tag: tagOf(promised(etag, 'ETag')) };
-    return state.ended;
+    outcome = state.ended = { kind: 'stored', tag: tagOf(promised(etag, 'ETag')) };
   } catch (error) {
     options.signal?.throwIfAborted();
-    if (state.ended !== undefined) return state.ended;
-    throw stop.signal.aborted ? stop.signal.reason : error;
+    if (state.ended === undefined) throw stop.signal.aborted ? stop.signal.reason : error;
+    outcome = state.ended;
   } finally {
     options.signal?.removeEventListener('abort', abort);
     // Requests in flight must not read the parts any more.
@@ -72,6 +74,12 @@ export async function uploadBySdk(job: UploadJob): Promise<PutOutcome> {
     if (state.ended?.kind !== 'stored' && upload.uploadId !== undefined)
       await giveUp(bucket, key, upload.uploadId);
   }
+  if (outcome.kind === 'stored') {
+    const { signal, meta } = options;
+    const { headers, parts } = state;
+    await checkClaim(bucket, { ...claimOfParts(parts), key, tag: outcome.tag, headers, meta, signal });
+  }
+  return outcome;
 }
 
 interface UploadState {
@@ -80,6 +88,8 @@ interface UploadState {
   /** The operation of the last request. Concurrent requests have the same one. */
   operation: Operation;
   readonly parts: StoredPart[];
+  /** Of the last answer to anything but a part. */
+  headers: IncomingHttpHeaders;
   /** The outcome of the upload, if something other than its own end decides it. */
   ended?: PutOutcome;
 }
@@ -135,15 +145,17 @@ async function handle(
   const isGood = answer.status < 300;
   if (answer.status === 403) bucket.setClock(answer);
   if (isGood && state.operation === 'UploadPart') {
-    parts[number - 1] = { number, etag: etagOf(answer) };
+    const sizeBytes = (request.body as Uint8Array).byteLength;
+    parts[number - 1] = { number, etag: etagOf(answer), sizeBytes };
     // The server may have answered early. The chunk must not change before it is sent.
     await new Promise<void>((resolve) => answer.onceLeft(resolve));
-    onSent(number, (request.body as Uint8Array).byteLength);
+    onSent(number, sizeBytes);
     await drained(answer);
     return responseOf(answer, Readable.from([]));
   }
   const text = await textOf(answer);
   answer.stopSending();
+  state.headers = answer.headers;
   const holds = state.operation === 'CreateMultipartUpload' ? 'UploadId' : 'ETag';
   if (isGood && !text.includes(`<${holds}>`) && !text.includes('<Error>')) throw new NotFromS3(holds);
   return responseOf(answer, Readable.from([Buffer.from(text)]));
