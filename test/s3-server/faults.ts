@@ -28,6 +28,14 @@ export type Fault =
   | { readonly kind: 'no-etag' }
   /** Stores other bytes than came. */
   | { readonly kind: 'damage' }
+  /** Does the work, then keeps these bytes under this ETag. The answer names it, or is lost. */
+  | {
+      readonly kind: 'store-other';
+      readonly etag: string;
+      readonly bytes?: (sent: Buffer) => Buffer;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly isLost?: boolean;
+    }
   /** Does the work, and says this beside or instead. */
   | { readonly kind: 'add-headers'; readonly headers: Readonly<Record<string, string>> }
   /** Sends only the beginning of the answer's body. */

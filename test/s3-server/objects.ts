@@ -68,6 +68,12 @@ export class Objects {
     this.publish(key, bytes.subarray(0, sizeBytes), meta, etag);
   }
 
+  /** Other bytes and another ETag; the metadata stays. */
+  exchange(key: string, etag: string, bytes: (sent: Buffer) => Buffer): void {
+    const there = this.current(key);
+    if (there !== undefined) this.publish(key, bytes(there.bytes), there.meta, etag);
+  }
+
   clear(): void {
     this.#versions.clear();
     this.#sorted = undefined;

@@ -162,7 +162,10 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
       return undefined;
     }
     const answer = answerOf(work);
-    if (fault?.kind === 'lose-answer') return void response.destroy();
+    if (fault?.kind === 'store-other' && answer.status === 200)
+      objects.exchange(key, fault.etag, fault.bytes ?? ((sent) => sent));
+    const isLost = fault?.kind === 'lose-answer' || (fault?.kind === 'store-other' && fault.isLost);
+    if (isLost === true) return void response.destroy();
     const sent = changed(answer, fault);
     entry.status = sent.status;
     if (fault?.kind === 'cut-answer') return cut(response, sent, fault.afterBytes);
@@ -233,6 +236,11 @@ function sessionXml({ accessKeyId, secretAccessKey, sessionToken = '' }: Credent
 function changed(answer: Answer, fault: Fault | undefined): Answer {
   if (fault?.kind === 'error-after-work') return { status: fault.status, body: errorXml(fault.code) };
   if (fault?.kind === 'add-headers') return { ...answer, headers: { ...answer.headers, ...fault.headers } };
+  if (fault?.kind === 'store-other') {
+    const headers = { ...answer.headers, ...fault.headers, etag: fault.etag };
+    const body = String(answer.body ?? '').replace(/<ETag>[^<]*<\/ETag>/, tag('ETag', fault.etag));
+    return { ...answer, headers, body };
+  }
   if (fault?.kind !== 'no-etag') return answer;
   const { etag: _, ...headers } = answer.headers ?? {};
   return { ...answer, headers, body: String(answer.body ?? '').replace(/<ETag>[^<]*<\/ETag>/, '') };

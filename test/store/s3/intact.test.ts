@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { ABSENT, type Store, type StoreError } from '../../../src/store/contract/store.ts';
 import type { Fault } from '../../s3-server/faults.ts';
 import type { S3Server } from '../../s3-server/server.ts';
-import type { Checksums } from '../../s3-server/operations.ts';
+import type { Checksums, Operation } from '../../s3-server/operations.ts';
 import { chunks, kindOf, newMeta, textOf } from '../contract.ts';
 import { eachOnItsServer } from './setup.ts';
 
@@ -111,4 +111,124 @@ it.each<[string, Readonly<Record<string, string>>]>([
   expect(await put('r.dat')).toBe('stored');
   expect(reads()).toBe(0);
   expect(await textOf((await store.get('r.dat'))?.body)).toBe('bytes');
+});
+
+type Lie = Omit<Extract<Fault, { kind: 'store-other' }>, 'kind'>;
+
+const MD5 = '0123456789abcdef0123456789abcdef';
+const half = (sent: Buffer): Buffer => sent.subarray(0, sent.length / 2);
+const damaged = (sent: Buffer): Buffer => Buffer.from(sent).fill(9, sent.length - 1);
+const lying = (operation: Operation, lie: Lie): void => {
+  server.fault = (incoming) => (incoming.operation === operation ? { kind: 'store-other', ...lie } : undefined);
+};
+/** The looks and reads since the last call. */
+let seen = 0;
+const looks = (): string[] => {
+  const since = server.served.slice(seen).map(({ operation }) => operation);
+  seen = server.served.length;
+  return since.filter((operation) => operation === 'HeadObject' || operation === 'GetObject');
+};
+const putBig = (key = 'big'): Promise<string> =>
+  kindOf(store.put(key, chunks([Buffer.alloc(PART, 1), Buffer.alloc(10, 2)]), { meta: newMeta() }));
+const OTHER_BYTES = { kind: 'transient', message: expect.stringContaining('other bytes than were sent') };
+
+it('a put whose answer is lost is not stored if the object has another md5', async () => {
+  await put('claim');
+  lying('PutObject', { etag: `"${MD5}"`, bytes: damaged, isLost: true });
+  await expect(put('r.dat')).rejects.toMatchObject(OTHER_BYTES);
+});
+
+describe('a completion', () => {
+  beforeEach(async () => {
+    await put('claim');
+    seen = server.served.length;
+  });
+
+  it('with the ETag of its parts is not looked at', async () => {
+    expect(await putBig()).toBe('stored');
+    expect(looks()).toEqual([]);
+  });
+
+  it.each<[string, Lie]>([
+    ['fewer parts', { etag: `"${MD5}-1"`, bytes: half }],
+    ['another md5, and is shorter', { etag: `"${MD5}-2"`, bytes: half }],
+    ['another md5, and has as many other bytes', { etag: `"${MD5}-2"`, bytes: damaged }],
+    ['no md5, and is shorter', { etag: '"abc"', bytes: half }],
+    ['fewer parts, in the look after a lost answer', { etag: `"${MD5}-1"`, bytes: half, isLost: true }],
+  ])('is not believed if its ETag names %s', async (_, lie) => {
+    lying('CompleteMultipartUpload', lie);
+    await expect(putBig()).rejects.toMatchObject(OTHER_BYTES);
+  });
+
+  it('with another ETag is read back once if all bytes are there, and then only looked at', async () => {
+    lying('CompleteMultipartUpload', { etag: `"${MD5}-2"` });
+    expect(await putBig('a')).toBe('stored');
+    expect(looks()).toEqual(['HeadObject', 'GetObject']);
+    expect(await putBig('b')).toBe('stored');
+    expect(looks()).toEqual(['HeadObject']);
+    lying('CompleteMultipartUpload', { etag: `"${MD5}-2"`, bytes: half });
+    await expect(putBig('c')).rejects.toMatchObject(OTHER_BYTES);
+  });
+
+  it('of an encrypted object is believed if it names the number of parts', async () => {
+    const headers = { 'x-amz-server-side-encryption': 'aws:kms' };
+    lying('CompleteMultipartUpload', { etag: `"${MD5}-2"`, headers });
+    expect(await putBig('a')).toBe('stored');
+    expect(looks()).toEqual([]);
+    lying('CompleteMultipartUpload', { etag: `"${MD5}-1"`, bytes: half, headers });
+    await expect(putBig('b')).rejects.toMatchObject(OTHER_BYTES);
+  });
+});
+
+it('a completion is believed by its number of parts where ETags are no md5s', async () => {
+  toPuts({ kind: 'add-headers', headers: { etag: `"${MD5}"` } });
+  await put('claim');
+  seen = server.served.length;
+  lying('CompleteMultipartUpload', { etag: `"${MD5}-2"` });
+  expect(await putBig()).toBe('stored');
+  expect(looks()).toEqual([]);
+});
+
+describe('a promotion', () => {
+  const promote = (from: string): Promise<string> => kindOf(store.promote(from, `${from}.named`));
+  beforeEach(async () => {
+    await put('small');
+    await putBig();
+    seen = server.served.length;
+  });
+
+  it("with its source's ETag is not looked at afterwards", async () => {
+    expect(await promote('small')).toBe('stored');
+    expect(looks()).toEqual(['HeadObject']);
+    expect(server.keys()).not.toContain('run7/small');
+  });
+
+  it.each<[string, string, Lie]>([
+    ['small', 'is shorter', { etag: `"${MD5}"`, bytes: half }],
+    ['small', 'has as many other bytes', { etag: `"${MD5}"`, bytes: damaged }],
+    ['big', 'is shorter', { etag: `"${MD5}"`, bytes: half }],
+  ])('of the %s object keeps its source if the copy has another ETag and %s', async (from, _, lie) => {
+    lying('CopyObject', lie);
+    await expect(promote(from)).rejects.toMatchObject(OTHER_BYTES);
+    expect(server.keys()).toContain(`run7/${from}`);
+  });
+
+  it('is done if the bytes are whole, although the ETag is another one', async () => {
+    lying('CopyObject', { etag: `"${MD5}"` });
+    expect(await promote('small')).toBe('stored');
+    expect(looks()).toEqual(['HeadObject', 'HeadObject', 'GetObject', 'GetObject']);
+    // An upload that is copied at once gets the md5 of its bytes.
+    expect(await promote('big')).toBe('stored');
+    expect(looks()).toEqual(['HeadObject', 'HeadObject']);
+  });
+
+  it('that left a shorter copy has not been done when it is tried again', async () => {
+    const again = (): Promise<string> =>
+      kindOf(store.promote('small', 'small.named', { precondition: ABSENT }));
+    lying('CopyObject', { etag: `"${MD5}"`, bytes: half });
+    await expect(again()).rejects.toMatchObject(OTHER_BYTES);
+    server.fault = () => undefined;
+    expect(await again()).toBe('exists');
+    expect(server.keys()).toContain('run7/small');
+  });
 });

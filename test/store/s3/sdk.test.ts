@@ -112,6 +112,13 @@ describe.each(['directory', 'access point'] as const)('a store behind a %s', (ki
     expect(server.pendingUploads()).toEqual([]);
   });
 
+  it('believes no completion that names fewer parts', async () => {
+    const etag = '"0123456789abcdef0123456789abcdef-1"';
+    const bytes = (sent: Buffer): Buffer => sent.subarray(0, MIB);
+    server.fault = faulty('CompleteMultipartUpload', { kind: 'store-other', etag, bytes }, 99);
+    await expect(putParts()).rejects.toThrow('other bytes than were sent');
+  });
+
   it('reports what failed, where and how often, and leaves no parts', async () => {
     server.fault = faulty('UploadPart', { kind: 'answer', status: 403, code: 'AccessDenied' }, 99);
     const denied = putParts();
