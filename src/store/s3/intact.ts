@@ -1,7 +1,7 @@
 // Checks that the store holds the bytes that were sent. Every server checks the signed hash, but a gateway may answer
 // in its place, and a disk may lose the bytes. So checksums in the answer are compared. The ETag of a put is the md5 of
-// the bytes, except on some servers, and if they are encrypted. That of an upload is the md5 of its parts' md5s, and their
-// number. A success with another ETag is not believed: the object itself decides, before anything is deleted.
+// the bytes, except on some servers, and if they are encrypted. That of an upload is the md5 of its parts' md5s, and
+// their number. A success with another ETag is not believed: the object itself decides, before anything is deleted.
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import zlib from 'node:zlib';
@@ -100,7 +100,7 @@ async function holdsParts(body: AsyncIterable<Uint8Array>, parts: readonly Store
   let leftBytes = parts[0]?.sizeBytes ?? 0;
   let md5 = newMd5();
   for await (const chunk of body) {
-    for (let rest = chunk; rest.length > 0; ) {
+    for (let rest = chunk; rest.length > 0;) {
       const part = rest.subarray(0, leftBytes);
       if (part.length === 0) return false;
       md5.update(part);
@@ -116,15 +116,7 @@ async function holdsParts(body: AsyncIterable<Uint8Array>, parts: readonly Store
   return at === parts.length;
 }
 
-/** True if both bodies have the same bytes. */
-export async function holdsSame(
-  body: AsyncIterable<Uint8Array>,
-  other: AsyncIterable<Uint8Array> | undefined,
-): Promise<boolean> {
-  return other !== undefined && (await md5OfBody(body)) === (await md5OfBody(other));
-}
-
-async function md5OfBody(body: AsyncIterable<Uint8Array>): Promise<string> {
+export async function md5OfBody(body: AsyncIterable<Uint8Array>): Promise<string> {
   const md5 = newMd5();
   for await (const chunk of body) md5.update(chunk);
   return md5.digest();

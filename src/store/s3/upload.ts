@@ -34,7 +34,12 @@ export async function uploadBySdk(job: UploadJob): Promise<PutOutcome> {
   const taken = await unmet(job);
   if (taken !== undefined) return taken;
   const { newUpload } = await import('./sdk.ts');
-  const state: UploadState = { stop: new AbortController(), operation: 'CreateMultipartUpload', parts: [], headers: {} };
+  const state: UploadState = {
+    stop: new AbortController(),
+    operation: 'CreateMultipartUpload',
+    parts: [],
+    headers: {},
+  };
   const { stop } = state;
   const abort = (): void => stop.abort(options.signal?.reason);
   options.signal?.addEventListener('abort', abort, { once: true });
