@@ -108,16 +108,32 @@ async function temporaryDir(root: WorkDir): Promise<RelPath> {
   }
 }
 
+/** So often an object is read from its beginning, if it is replaced each time while it is read. */
+const MOST_TRIES = 3;
+
 /** Fetches one file to `temp`, an unused name in the same file system. */
 export async function fetchFile(
+  place: { readonly store: Store; readonly root: WorkDir },
+  source: Source,
+  temp: RelPath,
+  options: FetchOptions,
+): Promise<Fetched> {
+  const why = whyRefused(place.root, source.path);
+  if (why !== undefined) return { kind: 'refused', source, why };
+  for (let tries = 1; ; tries += 1) {
+    options.signal.throwIfAborted();
+    // oxlint-disable-next-line no-await-in-loop -- anew, if somebody has replaced it meanwhile
+    const fetched = await fetchOnce(place, source, temp, options);
+    if (fetched.kind !== 'corrupt' || fetched.isReplaced !== true || tries === MOST_TRIES) return fetched;
+  }
+}
+
+async function fetchOnce(
   { store, root }: { readonly store: Store; readonly root: WorkDir },
   source: Source,
   temp: RelPath,
   { signal, parallel, decompress, progress, syncedLater }: FetchOptions,
 ): Promise<Fetched> {
-  signal.throwIfAborted();
-  const why = whyRefused(root, source.path);
-  if (why !== undefined) return { kind: 'refused', source, why };
   let given = PERMISSION_BITS;
   const onObject = ({ permissions = PERMISSION_BITS }: ObjectHead): void => void (given &= permissions);
   const body =

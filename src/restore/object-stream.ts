@@ -32,9 +32,17 @@ export class ObjectMissingError extends Error {
   }
 }
 
+/** Thrown while reading: the key has got another object, so the bytes read so far are the beginning of none. */
+export class ReplacedError extends CorruptError {
+  constructor(key: string) {
+    super(`${key} was replaced while it was read`);
+    this.name = 'ReplacedError';
+  }
+}
+
 /**
- * All bytes of the object. Throws {@link ObjectMissingError}, CorruptError if it is larger than its content can be, or
- * the store's error.
+ * All bytes of the object, each of the state that the first answer had. Throws {@link ObjectMissingError},
+ * {@link ReplacedError}, CorruptError if it is larger than its content can be, or the store's error.
  */
 export async function* objectStream(
   store: Store,
@@ -43,14 +51,24 @@ export async function* objectStream(
 ): AsyncGenerator<Uint8Array> {
   const mostBytes = mostStoredBytes(sizeHintBytes);
   if (sizeHintBytes <= RANGE_BYTES || parallel === 1) {
-    yield* atMost(withRetries(store, key, undefined, { signal, onObject }), key, mostBytes);
+    const one: OneState = { tag: undefined };
+    yield* atMost(withRetries(store, key, undefined, { one, signal, onObject }), key, mostBytes);
     return;
   }
   const head = await store.head(key, signal);
   if (head === undefined) throw new ObjectMissingError(key);
   onObject?.(head);
   if (head.sizeBytes > mostBytes) throw tooLarge(key);
-  yield* inRanges(store, key, head.sizeBytes, { parallel, signal, onObject });
+  yield* inRanges(store, key, head.sizeBytes, { one: { tag: head.tag }, parallel, signal, onObject });
+}
+
+/** The tag of the state that is read, once an answer has named it. */
+interface OneState {
+  tag: string | undefined;
+}
+
+interface ReadingOptions extends Pick<StreamOptions, 'signal' | 'onObject'> {
+  readonly one: OneState;
 }
 
 /** Content that does not shrink grows by less than this when it is compressed (ZSTD_compressBound of zstd.h). */
@@ -80,7 +98,7 @@ async function* inRanges(
   store: Store,
   key: string,
   sizeBytes: number,
-  { parallel, signal, onObject }: Omit<StreamOptions, 'sizeHintBytes'>,
+  { one, parallel, signal, onObject }: ReadingOptions & Pick<StreamOptions, 'parallel'>,
 ): AsyncGenerator<Uint8Array> {
   const stop = new AbortController();
   const either = linkSignals(signal, stop.signal);
@@ -90,7 +108,7 @@ async function* inRanges(
     for (let at = 0; at < sizeBytes; at += RANGE_BYTES) {
       for (; ahead.length < parallel && next < sizeBytes; next += RANGE_BYTES) {
         const range = { first: next, last: Math.min(next + RANGE_BYTES, sizeBytes) - 1 };
-        const whole = collect(withRetries(store, key, range, { signal: either.signal, onObject }));
+        const whole = collect(withRetries(store, key, range, { one, signal: either.signal, onObject }));
         whole.catch(() => {}); // It is awaited below, unless the reader stops first.
         ahead.push(whole);
       }
@@ -115,7 +133,7 @@ async function* withRetries(
   store: Store,
   key: string,
   range: { readonly first: number; readonly last: number } | undefined,
-  { signal, onObject }: Pick<StreamOptions, 'signal' | 'onObject'>,
+  { one, signal, onObject }: ReadingOptions,
 ): AsyncGenerator<Uint8Array> {
   let at = range?.first ?? 0;
   let last = range?.last;
@@ -124,6 +142,12 @@ async function* withRetries(
     // oxlint-disable-next-line no-await-in-loop -- a continuation begins where the last body broke
     const got = await store.get(key, { range: last === undefined ? undefined : { first: at, last }, signal });
     if (got === undefined) throw new ObjectMissingError(key);
+    one.tag ??= got.tag;
+    if (got.tag !== one.tag) {
+      // oxlint-disable-next-line no-await-in-loop -- it ends here
+      await got.body[Symbol.asyncIterator]().return?.();
+      throw new ReplacedError(key);
+    }
     onObject?.(got);
     last ??= got.sizeBytes - 1;
     let broke: unknown = new StoreError('transient', `get ${key}: the body ended early`);

@@ -17,7 +17,7 @@ import { freeBytesIn } from '../native/disk-use.ts';
 import { NO_ZSTD_HINT } from '../native/zstd.ts';
 import { CorruptError, noteFailure, NoZstdError, orCorrupt } from './failure.ts';
 import { surveyLocal } from './local.ts';
-import { ObjectMissingError } from './object-stream.ts';
+import { ObjectMissingError, ReplacedError } from './object-stream.ts';
 import type { Source } from './source.ts';
 
 /** A link's target is a path: PATH_MAX. */
@@ -42,7 +42,13 @@ export type Fetched =
       readonly size: number;
     }
   | { readonly kind: 'missing'; readonly source: Source }
-  | { readonly kind: 'corrupt' | 'refused'; readonly source: Source; readonly why: string };
+  | {
+      readonly kind: 'corrupt' | 'refused';
+      readonly source: Source;
+      readonly why: string;
+      /** Another object has its key since: that one may be whole. */
+      readonly isReplaced?: boolean;
+    };
 
 /** The stored bytes, and the function that decodes them. */
 export interface Incoming {
@@ -84,6 +90,8 @@ export async function stage(
     // The store's error comes first: the decompressor may have turned it into another one.
     const cause = stored.failure() ?? error;
     if (cause instanceof ObjectMissingError) return { kind: 'missing', source };
+    if (cause instanceof ReplacedError)
+      return { kind: 'corrupt', source, why: cause.message, isReplaced: true };
     if (cause instanceof CorruptError) return { kind: 'corrupt', source, why: cause.message };
     if (cause instanceof RefusedError) return { kind: 'refused', source, why: cause.message };
     if (cause instanceof NoZstdError) throw withoutZstd(source, cause);

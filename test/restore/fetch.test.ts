@@ -135,6 +135,60 @@ describe('a stored file', () => {
   });
 });
 
+describe('a file without a record that somebody replaces while it is fetched', () => {
+  const BYTES = 20 * MIB;
+  const [OLDER, NEWER] = ['A', 'B'].map((letter) => Buffer.alloc(BYTES, letter)) as [Buffer, Buffer];
+  const named = (): Source => ({ kind: 'file', path: 'in.dat', key: 'in.dat', compressed: false });
+  const put = (bytes: Buffer, push: string): unknown => store.put('in.dat', bytes, { meta: { push } });
+
+  /** Replaced `times` times, each time after some bytes have come. */
+  function replaced(times: number, parallel: boolean): Store {
+    let left = times;
+    const replace = (): void => {
+      if (left <= 0) return;
+      left -= 1;
+      put(left % 2 === 0 ? NEWER : OLDER, `after ${left}`);
+    };
+    return {
+      ...store,
+      get: async (key, options) => {
+        const got = await store.get(key, options);
+        if (parallel) replace();
+        if (got === undefined || parallel) return got;
+        const whole = got.body;
+        const body = (async function* breaking(): AsyncGenerator<Uint8Array> {
+          for await (const chunk of whole) {
+            yield chunk;
+            if (left <= 0) continue;
+            replace();
+            throw new StoreError('transient', 'connection reset');
+          }
+        })();
+        return { ...got, body };
+      },
+    };
+  }
+
+  test.each([true, false])('is fetched anew, and is of one state (in ranges: %s)', async (parallel) => {
+    await put(OLDER, 'first');
+    const options = { from: replaced(1, parallel), parallel: parallel ? 2 : 1 };
+    expect(await fetchOne(named(), options)).toMatchObject({ kind: 'ok', size: BYTES });
+    const [file] = staged?.files ?? [];
+    expect(file?.kind === 'ok' && fs.readFileSync(path.join(dir.path, file.temp)).equals(NEWER)).toBe(true);
+  });
+
+  test('again and again is corrupt, and never mixed', async () => {
+    await put(OLDER, 'first');
+    expect(await fetchOne(named(), { from: replaced(1000, true), parallel: 2 })).toMatchObject({
+      kind: 'corrupt',
+      why: 'in.dat was replaced while it was read',
+    });
+    expect(dir.names('.capture/restore').flatMap((name) => dir.names(`.capture/restore/${name}`))).toEqual(
+      [],
+    );
+  });
+});
+
 describe('a file that is not whole', () => {
   test('is missing when its object is', async () => {
     const source = storeFile(store, 'k.chk', 'state');

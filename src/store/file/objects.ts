@@ -258,7 +258,9 @@ export async function getFile(
     );
   }
   const { file } = found;
-  const chunks = readBytes(file, { first, end }, `${layout.root}/${key}`, options.signal);
+  const isSame = async (): Promise<boolean> =>
+    tagOf(await file.stat({ bigint: true }), found.meta) === head.tag;
+  const chunks = readBytes(file, { first, end, isSame }, `${layout.root}/${key}`, options.signal);
   return { ...head, body: releasing(chunks, () => file.close()) };
 }
 
@@ -332,9 +334,17 @@ async function describe(
   return now?.ino === stat.ino ? { file, stat, meta: {} } : 'replaced';
 }
 
+interface FileRange {
+  readonly first: number;
+  /** Exclusive. */
+  readonly end: number;
+  /** Whether the file is still in the state in which it was opened. */
+  readonly isSame: () => Promise<boolean>;
+}
+
 async function* readBytes(
   file: fs.FileHandle,
-  { first, end }: { readonly first: number; readonly end: number },
+  { first, end, isSame }: FileRange,
   where: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array> {
@@ -346,6 +356,9 @@ async function* readBytes(
       if (bytesRead === 0)
         throw new StoreError('transient', `get ${where}: it ended at byte ${at} of ${end}`);
       at += bytesRead;
+      // What a user has put there may be written in place.
+      if (at === end && !(await isSame()))
+        throw new StoreError('transient', `get ${where}: it was written while it was read`);
       yield chunk.subarray(0, bytesRead);
     }
   } finally {

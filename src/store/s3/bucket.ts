@@ -137,8 +137,11 @@ export async function openBucket(
     },
     now: () => new Date(new Date().getTime() + aheadMs),
     setClock: ({ headers }) => {
-      const behindMs = Date.parse(headers.date ?? '') - new Date().getTime();
-      if (!Number.isNaN(behindMs)) aheadMs = Math.abs(behindMs) > TOLERATED_SKEW_MS ? behindMs : 0;
+      const serverMs = Date.parse(headers.date ?? '');
+      // No signature can carry another time, and then no answer could ever correct the clock.
+      if (!(serverMs > EARLIEST_MS && serverMs < LATEST_MS)) return;
+      const behindMs = serverMs - new Date().getTime();
+      aheadMs = Math.abs(behindMs) > TOLERATED_SKEW_MS ? behindMs : 0;
     },
     close: () => transport.close(),
   };
@@ -159,6 +162,9 @@ export async function accessOf(bucket: Bucket): Promise<Access> {
     throw new StoreError(kind, `credentials of ${bucket.url}: ${why}`, { hint, cause });
   }
 }
+
+/** A server's date outside of these years is a fault of the server. */
+const [EARLIEST_MS, LATEST_MS] = [Date.UTC(2000), Date.UTC(2100)];
 
 /** S3 refuses a request whose signature is 15 minutes too old or too new. */
 const TOLERATED_SKEW_MS = 5 * 60_000;

@@ -113,7 +113,7 @@ const NETWORK = /^(E[A-Z]+|HPE_.*|UND_ERR.*|ERR_SSL.*|ERR_STREAM_PREMATURE_CLOSE
 export function failureOf(error: unknown, endpoint: string): Failure {
   const status = statusOf(error);
   const name = field(error, 'name') ?? 'Error';
-  const known = BY_CODE[name];
+  const known = Object.hasOwn(BY_CODE, name) ? BY_CODE[name] : undefined;
   if (status !== undefined) {
     return {
       hint: undefined,

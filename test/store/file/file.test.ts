@@ -140,6 +140,17 @@ describe('the file store', () => {
     expect(await textOf(got?.body)).toBe('first');
   });
 
+  it('does not call an object whole that was written in place while it was read', async () => {
+    const write = (letter: string): void =>
+      fs.writeFileSync(join(dir, 'in.dat'), Buffer.alloc(3 * 2 ** 20, letter));
+    write('A');
+    const got = await store.get('in.dat');
+    const read = async (): Promise<void> => {
+      for await (const _ of got?.body ?? []) write('B');
+    };
+    await expect(read()).rejects.toMatchObject({ kind: 'transient' });
+  });
+
   it('reports a directory that may not be written, and what to check', async () => {
     // No user, not even root, may make directories in sysfs.
     const denied = await openAt('/sys/capture-test');

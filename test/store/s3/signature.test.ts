@@ -57,6 +57,16 @@ describe('the S3 store signs', () => {
     expect(signedAt.map((at) => at - now.getTime() > 1_800_000)).toEqual([false, true, false, false]); // The first one was tried again at once.
   });
 
+  it.each(['Sat, 13 Sep 275760 00:00:00 GMT', 'Thu, 01 Jan 1970 00:00:00 GMT', 'soon'])(
+    'by our own time if the server says that it is %s',
+    async (date) => {
+      server.fault = ({ nth }) =>
+        nth === 1 ? { kind: 'answer', status: 403, body: '', headers: { date } } : undefined;
+      await expect(store.head('r.dat')).rejects.toMatchObject({ kind: 'denied' });
+      expect(await store.head('r.dat')).toBeUndefined();
+    },
+  );
+
   it('its own name, in a header that no signature covers', async () => {
     await store.head('r.dat');
     const { 'user-agent': agent, authorization } = server.served[0]?.headers ?? {};
