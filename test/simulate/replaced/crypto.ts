@@ -2,7 +2,7 @@
 import realCrypto from 'node:crypto';
 import { theWorld } from '../machine/world.ts';
 
-export const { createHash, createHmac, timingSafeEqual } = realCrypto;
+export const { createHash, createHmac, hash, timingSafeEqual } = realCrypto;
 export const randomUUID = (): string => theWorld().random.uuid();
 export const randomInt = (below: number): number => theWorld().random.int(below);
 export function randomBytes(size: number): Buffer {
