@@ -103,6 +103,19 @@ export class ForeignQueue extends Queue {
   protected override get Job(): typeof Job {
     return ForeignJob;
   }
+
+  /** BullMQ reads all jobs in one script, and one key of a wrong type breaks it. So then each job is read by itself. */
+  override async getJobs(...asked: Parameters<Queue['getJobs']>): Promise<Job[]> {
+    try {
+      return await super.getJobs(...asked);
+    } catch (error) {
+      if (!isWrongType(error)) throw error;
+      const [types = [], ...range] = asked;
+      const ids = await this.getRanges([types].flat(), ...range);
+      const jobs = await Promise.all([...new Set(ids)].map((id) => this.getJob(id)));
+      return jobs.filter((job) => job !== undefined);
+    }
+  }
 }
 
 /** How many of the newest active jobs are searched. A job that was just locked is among them. */

@@ -43,7 +43,7 @@ class ForWorker extends BullMqQueue implements SharedBroker {
   readonly lockMs: number;
   readonly #us: WorkerOptions;
   readonly #workers = new Map<string, Worker>();
-  /** When an error came last, by its text. */
+  /** When an error came last, by its code, such as NOPERM (its text also names the command). */
   readonly #saidMs = new Map<string, number>();
 
   constructor(connection: Connection, us: WorkerOptions) {
@@ -147,11 +147,10 @@ class ForWorker extends BullMqQueue implements SharedBroker {
 
   #say(error: BrokerAway): void {
     const nowMs = clockMs();
-    for (const [text, atMs] of this.#saidMs) if (nowMs - atMs > SAID_FOR_MS) this.#saidMs.delete(text);
-    const text = awayText(error);
-    const isSaid = this.#saidMs.has(text);
-    this.#saidMs.set(text, nowMs);
-    if (!isSaid) this.#us.log.warn(text, { hint: error.hint });
+    const [code = ''] = error.message.split(' ');
+    const isSaid = nowMs - (this.#saidMs.get(code) ?? -Infinity) < SAID_FOR_MS;
+    this.#saidMs.set(code, nowMs);
+    if (!isSaid) this.#us.log.warn(awayText(error), { hint: error.hint });
   }
 
   /** The BullMQ worker of one submission. While it is open, it moves stalled jobs back to waiting. */
