@@ -147,8 +147,11 @@ export class Board {
     return this.#sayOnce(`${name} is left to other workers: ${why}`, { hint, key: submittedMs });
   }
 
-  #sayUnreadable({ name, why }: Extract<Listed, { kind: 'unreadable' }>): void {
-    const hint = 'start a worker of the capture that submitted it';
+  #sayUnreadable({
+    name,
+    why,
+    hint = 'start a worker of the capture that submitted it',
+  }: Extract<Listed, { kind: 'unreadable' }>): void {
     this.#sayOnce(`${name} is left to other workers: ${why}`, { hint });
   }
 

@@ -5,12 +5,33 @@
 import type { SeenSubmission } from '../model/many/choose.ts';
 import type { Parsed, QueuedTask } from '../model/many/submission.ts';
 
-/** The queue cannot be reached now, but may be later. The call may have taken effect all the same. */
+/**
+ * `lost`: the connection broke. `silent`: the server keeps the connection open and does not answer. `refused`: it
+ * answers with an error.
+ */
+type AwayKind = 'lost' | 'silent' | 'refused';
+
+/**
+ * The queue cannot be used now, but may be later. The call may have taken effect all the same. The queue's own code logs
+ * it, once while it lasts.
+ */
 export class BrokerAway extends Error {
-  constructor(why: string) {
+  readonly kind: AwayKind;
+  readonly hint: string | undefined;
+
+  constructor(why: string, { kind = 'lost', hint }: { kind?: AwayKind; hint?: string } = {}) {
     super(why);
     this.name = 'BrokerAway';
+    this.kind = kind;
+    this.hint = hint;
   }
+}
+
+/** The error in words. A server that answers can be reached. */
+export function awayText({ kind, message }: Pick<BrokerAway, 'kind' | 'message'>): string {
+  return kind === 'refused'
+    ? `the queue answers with an error: ${message}`
+    : `the queue cannot be reached: ${message}`;
 }
 
 /** A job that we hold the lock of, until the lock expires. */
@@ -34,6 +55,8 @@ export type Listed =
       readonly kind: 'unreadable';
       readonly name: string;
       readonly why: string;
+      /** What helps. Undefined: the capture that submitted it can read it. */
+      readonly hint?: string;
       readonly format: number | undefined;
     };
 

@@ -62,7 +62,9 @@ export class BrokerSource implements TaskSource<SubmittedTask> {
       await board.lookIfDue();
       for (const submission of board.inTurn()) {
         if (!fits(needsOf(submission))) continue;
-        const job = await broker.take(submission.name);
+        const job = await broker.take(submission.name).catch(unlessRefused);
+        // It still waits, so this worker is not idle; others may go on.
+        if (job === 'refused') continue;
         if (job === undefined) {
           board.emptied(submission.name);
           continue;
@@ -147,6 +149,12 @@ export class BrokerSource implements TaskSource<SubmittedTask> {
       return { ...common, argv: [], launcher };
     }
   }
+}
+
+/** The server answers, so the next submission may work. */
+function unlessRefused(error: unknown): 'refused' {
+  if (error instanceof BrokerAway && error.kind === 'refused') return 'refused';
+  throw error;
 }
 
 export function needsOf({ cores, memoryBytes }: Pick<Submission, 'cores' | 'memoryBytes'>): TaskNeeds {

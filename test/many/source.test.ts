@@ -335,6 +335,18 @@ it('fails a job that it cannot read, and goes on with the next', async () => {
   expect(here.queue.queue('melt').failed[0]?.reason).toBe('cannot be read: not readable');
 });
 
+it('leaves out a submission whose jobs cannot be taken, and goes on with the others', async () => {
+  const here = bench([]);
+  here.queue.broken.add('melt');
+  here.queue.submit(submission(), [0]);
+  here.queue.submit(submission({ name: 'mesh' }), [1]);
+  here.look();
+  await runs(here, 1);
+  expect(here.launchers.map(indexOf)).toEqual([1]);
+  // What waits is still to be done.
+  expect(here.board.inTurn().map(({ name }) => name)).toContain('melt');
+});
+
 describe('--halt', () => {
   const halting = (kind: 'soon' | 'now'): Partial<Submission> => ({
     halt: { kind, fail: { kind: 'count', count: 1 } },

@@ -22,6 +22,10 @@ export class TestQueue implements SharedBroker {
   /** Jobs of these indices cannot be read. */
   readonly unreadable = new Set<number>();
   isAway = false;
+  /** What every call is answered with. */
+  error: Error | undefined;
+  /** The jobs of these submissions cannot be taken: the server answers with an error. */
+  readonly broken = new Set<string>();
   isDrainedNow = false;
   /** How often somebody asked what there is. */
   looks = 0;
@@ -76,6 +80,7 @@ export class TestQueue implements SharedBroker {
 
   take(name: string): Promise<TakenJob | undefined> {
     return this.#ask(async () => {
+      if (this.broken.has(name)) throw new BrokerAway('WRONGTYPE', { kind: 'refused' });
       const queue = this.queue(name);
       const job = await queue.broker.take();
       if (job === undefined) return undefined;
@@ -150,6 +155,7 @@ export class TestQueue implements SharedBroker {
   async #ask<T>(act: () => T | Promise<T>): Promise<T> {
     await Promise.resolve();
     if (this.isAway) throw new BrokerAway('away');
+    if (this.error !== undefined) throw this.error;
     return act();
   }
 }

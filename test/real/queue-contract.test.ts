@@ -31,7 +31,7 @@ describe('a queue on Redis', () => {
     const place = parseQueueUrl(redis.url(`contract-${queues}`), '--queue');
     if (isMistake(place)) throw new Error(place.message);
     const connection = await connect(place, log, signal);
-    const us = { name: 'node1.1', capabilities: [], lockMs: 60_000 };
+    const us = { name: 'node1.1', capabilities: [], lockMs: 60_000, log };
     const broker = openWorkerBroker(connection, us);
     const tasks = indices.map((index) => ({ format: 1, index }) as const);
     await broker.add(submission, tasks, signal);

@@ -1,7 +1,7 @@
 // A queue that cannot be used, and what no queue can take: one line says what is wrong and why, one what to try, and nothing is
 // started or submitted. What a command line alone shows is tested in test/many/queue/lines.test.ts.
 import fs from 'node:fs';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Run } from '../e2e/support.ts';
 import { type Lab, openLab } from './lab.ts';
 
@@ -22,7 +22,13 @@ async function said(run: Run): Promise<string> {
 const worker = (url: string): Promise<string> =>
   said(lab.place.capture(['worker', '--queue', url, '--notice=none']));
 const submit = async (name: string, ...options: readonly string[]): Promise<string> =>
-  said(await lab.submit(name, ['--array', '0-1', '-r', 'r', ...options], TASK));
+  said(
+    await lab.submit(
+      name,
+      ['-r', 'r', ...(options.includes('--array') ? [] : ['--array', '0-1']), ...options],
+      TASK,
+    ),
+  );
 
 it('tells of a server that cannot be reached', async () => {
   expect(await worker('redis://127.0.0.1:1/lab')).toMatch(
@@ -89,4 +95,63 @@ it('tells of a capability that no worker has, and begins nothing of it', async (
   );
   expect((await lab.status()).submissions).toMatchObject([{ name: 'melt', waiting: 2, running: 0 }]);
   expect(await machine.shutDown()).toBe(75);
+});
+
+describe('a worker with --idle-timeout', () => {
+  it('that may not read the queue any more ends with 69 and the reason, and not as if nothing were left', async () => {
+    await submit('melt');
+    lab.redis.cli('ACL', 'SETUSER', 'default', '-eval', '-evalsha');
+    const machine = lab.startMachine('--idle-timeout', '3s');
+    expect(await machine.worker.status).toBe(69);
+    const text = machine.worker.stderr();
+    expect(text.match(/warning: the queue answers with an error: .*NOPERM/g)).toHaveLength(1);
+    expect(text).toMatch(
+      /this worker ends, because it could not see .*NOPERM.*\n *try: the user must be allowed/,
+    );
+    expect(text).not.toContain('nothing was left');
+    const shown = await lab.command('status');
+    expect(shown.stderr()).toMatch(/the queue answers with an error: .*NOPERM.*\n *try: the user must be/);
+    lab.redis.cli('ACL', 'SETUSER', 'default', '+@all');
+    expect((await lab.status()).submissions).toMatchObject([{ name: 'melt', waiting: 2 }]);
+  });
+
+  it('ends also when the server stops answering', async () => {
+    const machine = lab.startMachine('--idle-timeout', '5s');
+    await machine.worker.says('work directories in');
+    lab.redis.freeze();
+    expect(await machine.worker.status).toBe(69);
+    expect(machine.worker.stderr()).toContain('no answer within 10 s');
+  });
+});
+
+it.each([
+  ['itself', 'submissions:s.bad'],
+  ['with its jobs', 's.bad:wait'],
+])('leaves out a submission with a key of a wrong type: the key of it %s', async (_, key) => {
+  await submit('bad');
+  await submit('melt');
+  lab.redis.cli('DEL', `capture:lab:${key}`);
+  lab.redis.cli('SET', `capture:lab:${key}`, 'x');
+  const machine = lab.startMachine('--idle-timeout', '3s');
+  expect(await machine.worker.status, machine.worker.stderr()).toBe(0);
+  expect(machine.worker.stderr()).toMatch(
+    /bad is left to other workers: .*WRONGTYPE.*\n *try: .*redis-cli TYPE/,
+  );
+  expect(machine.worker.stderr()).toContain('2 done here');
+  const shown = await lab.command('status');
+  expect(shown.stdout()).toContain('bad: cannot be read: a key of it has another type');
+  expect(shown.stdout()).toMatch(/melt .*done/);
+});
+
+it('takes the other jobs if the key of one has a wrong type, and names it', async () => {
+  await submit('melt', '--array', '0-3');
+  const [first = ''] = lab.redis.cli('LRANGE', 'capture:lab:s.melt:wait', '-1', '-1').split('\n');
+  lab.redis.cli('DEL', `capture:lab:s.melt:${first}`);
+  lab.redis.cli('SET', `capture:lab:s.melt:${first}`, 'x');
+  await submit('other');
+  const machine = lab.startMachine();
+  await machine.worker.says('other: all are done');
+  await machine.worker.says('WRONGTYPE');
+  expect(await machine.shutDown()).toBe(75);
+  expect(machine.worker.stderr()).toContain('5 done here');
 });

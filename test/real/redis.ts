@@ -13,6 +13,8 @@ export interface RedisServer {
   cli(...args: readonly string[]): string;
   /** KILL, and a new one on the same files, or on none. */
   killAndRestart(how?: { readonly isEmpty: boolean }): Promise<void>;
+  /** SIGSTOP: it keeps its connections open, and answers nothing any more. */
+  freeze(): void;
   close(): Promise<void>;
 }
 
@@ -65,6 +67,7 @@ export async function openRedis(dir: string, options: readonly string[] = []): P
         for (const name of fs.readdirSync(files)) fs.rmSync(path.join(files, name), { recursive: true });
       server = await start();
     },
+    freeze: () => void server.kill('SIGSTOP'),
     close: () => stop(server),
   };
 }

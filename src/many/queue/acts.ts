@@ -106,7 +106,7 @@ function findSubmission(listed: readonly Listed[], name: string, { place }: Bull
   const unreadable = listed.find((one) => one.kind === 'unreadable' && one.name === name);
   if (unreadable?.kind === 'unreadable')
     throw new CaptureError(EXIT.usage, `${name} in ${place} cannot be read: ${unreadable.why}`, {
-      hint: 'the capture that submitted it knows it: take that one',
+      hint: unreadable.hint ?? 'the capture that submitted it knows it: take that one',
     });
   throw noSuch(
     name,

@@ -7,6 +7,7 @@ import { serve } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { reasonOf } from '../../model/errors.ts';
 import type { Submission } from '../../model/many/submission.ts';
+import { awayText, type BrokerAway } from '../broker.ts';
 import { openBullBoard } from './bull-board.ts';
 import type { Connection } from './connect.ts';
 import { listPage, RENEWED_EVERY_S } from './list-page.ts';
@@ -62,7 +63,7 @@ export async function openBoardServer(options: BoardServerOptions): Promise<Boar
     // bundles).
     if (error.name !== 'BrokerAway') return context.text(reasonOf(error), 500);
     context.header('refresh', String(RENEWED_EVERY_S));
-    return context.text(`the queue cannot be reached: ${error.message}`, 503);
+    return context.text(awayText(error as BrokerAway), 503);
   });
   const pages = pagesOf(options);
   pages.use('/board/*', async (context, next) => {

@@ -2,6 +2,7 @@
 import { Job, type JobJson, Queue, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { parseForeignJson } from '../../model/format/foreign-json.ts';
+import { isWrongType } from './answer.ts';
 import type { Connection } from './connect.ts';
 
 /**
@@ -20,6 +21,9 @@ export function submissionOf(queue: string): string {
 export function prefixOf({ place }: Connection): string {
   return `capture:${place.name}`;
 }
+
+/** Why a job, or a submission, cannot be read. */
+export const WRONG_TYPE = 'a key of it has another type (WRONGTYPE)';
 
 /**
  * A job that anybody may have written. BullMQ throws for a job that is not JSON. The error also breaks a list that
@@ -49,6 +53,10 @@ class ForeignJob<Data, Return, Name extends string, Progress extends Job['progre
     try {
       return await super.fromId(queue, id);
     } catch (error) {
+      if (isWrongType(error)) {
+        const broken = ForeignJob.unread<T, R, N>(queue, NOTHING, id, WRONG_TYPE);
+        return Object.assign(broken, { failedReason: WRONG_TYPE, finishedOn: 0, processedBy: '' });
+      }
       if (!isUnread(error)) throw error;
       const job = ForeignJob.withoutFields<T, R, N>(queue, id);
       // What a worker recorded about the job.
@@ -94,6 +102,19 @@ export function whyUnread(job: Job): string | undefined {
 export class ForeignQueue extends Queue {
   protected override get Job(): typeof Job {
     return ForeignJob;
+  }
+
+  /** BullMQ reads all jobs in one script, and one key of a wrong type breaks it. So then each job is read by itself. */
+  override async getJobs(...asked: Parameters<Queue['getJobs']>): Promise<Job[]> {
+    try {
+      return await super.getJobs(...asked);
+    } catch (error) {
+      if (!isWrongType(error)) throw error;
+      const [types = [], ...range] = asked;
+      const ids = await this.getRanges([types].flat(), ...range);
+      const jobs = await Promise.all([...new Set(ids)].map((id) => this.getJob(id)));
+      return jobs.filter((job) => job !== undefined);
+    }
   }
 }
 

@@ -2,8 +2,11 @@
 // manually, because it must know first whether a task fits.
 import { randomUUID } from 'node:crypto';
 import { type Job, UnrecoverableError, type Worker } from 'bullmq';
+import type { Log } from '../../log/log.ts';
 import { type Parsed, parseQueuedTask, type QueuedTask } from '../../model/many/submission.ts';
-import type { TakenJob } from '../broker.ts';
+import { clockMs } from '../../native/clock.ts';
+import { awayText, BrokerAway, type TakenJob } from '../broker.ts';
+import { answerOf } from './answer.ts';
 import type { Notice, SharedBroker, TakenNotice } from './broker.ts';
 import { ForeignWorker, prefixOf, queueOf, whyUnread } from './bull-queue.ts';
 import { DRAINS, noticeId, NOTICES, BullMqQueue, shownName, SUBMISSIONS, unableLine } from './bullmq.ts';
@@ -17,12 +20,16 @@ const NOTICES_KEPT_S = 30 * 86_400;
 /** Entries of one submission; the newest are kept. */
 const UNABLE_KEPT = 1000;
 
+/** An error that has not come again for this time is over: the next one is logged. */
+const SAID_FOR_MS = 60_000;
+
 interface WorkerOptions {
   /** `node3.4711` */
   readonly name: string;
   readonly capabilities: readonly string[];
   /** A worker that does not renew its locks for this time has lost its jobs. */
   readonly lockMs: number;
+  readonly log: Pick<Log, 'warn'>;
 }
 
 /** From now on other clients see this worker. */
@@ -36,6 +43,8 @@ class ForWorker extends BullMqQueue implements SharedBroker {
   readonly lockMs: number;
   readonly #us: WorkerOptions;
   readonly #workers = new Map<string, Worker>();
+  /** When an error came last, by its code, such as NOPERM (its text also names the command). */
+  readonly #saidMs = new Map<string, number>();
 
   constructor(connection: Connection, us: WorkerOptions) {
     super(connection);
@@ -84,7 +93,7 @@ class ForWorker extends BullMqQueue implements SharedBroker {
     const left = [...this.#workers].filter(([name]) => !keep.has(name));
     for (const [name, worker] of left) {
       this.#workers.delete(name);
-      await worker.close(true);
+      await this.ask(() => worker.close(true));
     }
   }
 
@@ -121,8 +130,27 @@ class ForWorker extends BullMqQueue implements SharedBroker {
   override async close(): Promise<void> {
     const { name } = this.#us;
     await this.ask(() => this.queue(DRAINS).remove(name)).catch(() => undefined);
-    for (const worker of this.#workers.values()) await worker.close(true).catch(() => undefined);
+    const workers = [...this.#workers.values()];
+    await answerOf(() => Promise.allSettled(workers.map((one) => one.close(true)))).catch(() => undefined);
     await super.close();
+  }
+
+  /** Logs, once while it lasts, what the connection cannot notice: a server that is silent, or answers with an error. */
+  protected override async ask<T>(act: () => Promise<T>): Promise<T> {
+    try {
+      return await super.ask(act);
+    } catch (error) {
+      if (error instanceof BrokerAway && error.kind !== 'lost') this.#say(error);
+      throw error;
+    }
+  }
+
+  #say(error: BrokerAway): void {
+    const nowMs = clockMs();
+    const [code = ''] = error.message.split(' ');
+    const isSaid = nowMs - (this.#saidMs.get(code) ?? -Infinity) < SAID_FOR_MS;
+    this.#saidMs.set(code, nowMs);
+    if (!isSaid) this.#us.log.warn(awayText(error), { hint: error.hint });
   }
 
   /** The BullMQ worker of one submission. While it is open, it moves stalled jobs back to waiting. */

@@ -1,9 +1,7 @@
 // The queue on BullMQ, as commands use it; bullmq-worker.ts adds what workers need. A submission is a BullMQ queue,
 // `s.<name>`, with a job for each index that is left. The submissions themselves are jobs that nobody takes
 // (docs/adr/0015-queue.md).
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Job, JobsOptions, Queue } from 'bullmq';
-import { reasonOf } from '../../model/errors.ts';
 import type { QueueCounts } from '../../model/many/choose.ts';
 import { showQueue } from '../../model/many/queue-url.ts';
 import {
@@ -16,8 +14,9 @@ import {
 } from '../../model/many/submission.ts';
 import { clockMs } from '../../native/clock.ts';
 import { BrokerAway, type Listed } from '../broker.ts';
+import { answerOf, isWrongType, WRONG_TYPE_HINT } from './answer.ts';
 import type { FailedJob, Notice, RunningJob, Unable, WorkerInfo } from './broker.ts';
-import { ForeignQueue, prefixOf, queueOf, submissionOf } from './bull-queue.ts';
+import { ForeignQueue, prefixOf, queueOf, submissionOf, WRONG_TYPE, whyUnread } from './bull-queue.ts';
 import type { Connection } from './connect.ts';
 import { readSubmission } from './read-submission.ts';
 
@@ -26,15 +25,13 @@ export const SUBMISSIONS = 'submissions';
 export const DRAINS = 'drains';
 /** The queue of notices: a job for each. */
 export const NOTICES = 'notices';
-/** The longest time that one call may take. A server that hangs must not block a worker. */
-const ANSWER_MS = 10_000;
 /** Jobs of one pipeline: about 300 KB. */
 const CHUNK = 1000;
 const EVENTS: readonly Notice['event'][] = ['all-done', 'failed'];
 const NOTHING: QueueCounts = { waiting: 0, running: 0, failed: 0 };
 const WAITING_STATES = ['wait', 'delayed', 'prioritized'] as const;
 
-/** All methods reject with a {@link BrokerAway} while the server cannot be reached. */
+/** All methods reject with a {@link BrokerAway} while the server cannot be used. */
 export class BullMqQueue {
   /** For messages; contains no secret. */
   readonly place: string;
@@ -52,14 +49,30 @@ export class BullMqQueue {
     return Promise.all(jobs.filter((job) => job !== undefined).map((job) => this.#listed(job)));
   }
 
-  async #listed({ id = '', data }: Job): Promise<Listed> {
+  async #listed(job: Job): Promise<Listed> {
+    const { id = '', data } = job;
+    const name = submissionOf(id);
+    const broken = {
+      kind: 'unreadable',
+      name,
+      why: WRONG_TYPE,
+      hint: WRONG_TYPE_HINT,
+      format: undefined,
+    } as const;
+    if (whyUnread(job) === WRONG_TYPE) return broken;
     const found = readSubmission(data);
-    if ('why' in found)
-      return { kind: 'unreadable', name: submissionOf(id), why: found.why, format: formatOf(data) };
+    if ('why' in found) return { kind: 'unreadable', name, why: found.why, format: formatOf(data) };
     const { value: submission } = found;
     // A submission that is over has no jobs.
-    const counts = submission.overMs === undefined ? await this.counts(submission.name) : NOTHING;
-    return { kind: 'submission', submission, counts };
+    if (submission.overMs !== undefined) return { kind: 'submission', submission, counts: NOTHING };
+    // A broken key of one submission must not hide the others.
+    const counts = await this.ask(() =>
+      this.#counts(submission.name).catch((error: unknown) => {
+        if (!isWrongType(error)) throw error;
+        return undefined;
+      }),
+    );
+    return counts === undefined ? broken : { kind: 'submission', submission, counts };
   }
 
   /** Adds the submission, or updates the one with this name. */
@@ -86,10 +99,12 @@ export class BullMqQueue {
     }
   }
 
-  async counts(name: string): Promise<QueueCounts> {
-    const counts = await this.ask(() =>
-      this.queue(queueOf(name)).getJobCounts(...WAITING_STATES, 'active', 'failed'),
-    );
+  counts(name: string): Promise<QueueCounts> {
+    return this.ask(() => this.#counts(name));
+  }
+
+  async #counts(name: string): Promise<QueueCounts> {
+    const counts = await this.queue(queueOf(name)).getJobCounts(...WAITING_STATES, 'active', 'failed');
     const of = (state: string): number => counts[state] ?? 0;
     const waiting = WAITING_STATES.reduce((sum, state) => sum + of(state), 0);
     return { waiting, running: of('active'), failed: of('failed') };
@@ -141,7 +156,7 @@ export class BullMqQueue {
     for (const event of EVENTS) await this.ask(() => this.queue(NOTICES).remove(noticeId(name, event)));
     const queue = this.#queues.get(queueOf(name));
     this.#queues.delete(queueOf(name));
-    await queue?.close();
+    await this.ask(async () => queue?.close());
   }
 
   /** Moves all failed jobs back to waiting. */
@@ -154,8 +169,10 @@ export class BullMqQueue {
     await this.ask(() => this.queue(DRAINS).add('drain', { atMs: clockMs() }, { jobId: worker }));
   }
 
+  /** What is left of the connection ends with the process. */
   async close(): Promise<void> {
-    for (const queue of this.#queues.values()) await queue.close().catch(() => undefined);
+    const queues = [...this.#queues.values()];
+    await answerOf(() => Promise.allSettled(queues.map((queue) => queue.close()))).catch(() => undefined);
     await this.connection.close();
   }
 
@@ -170,32 +187,15 @@ export class BullMqQueue {
     return queue;
   }
 
-  /** Wraps every call to the server. Rejects with a {@link BrokerAway} if the server cannot be reached. */
+  /**
+   * Wraps every call to the server. Rejects with a {@link BrokerAway} if the server cannot be reached, does not answer
+   * in time, or answers with an error.
+   */
   protected async ask<T>(act: () => Promise<T>): Promise<T> {
     const why = this.connection.away();
     if (why !== undefined) throw new BrokerAway(why);
-    const timeout = new AbortController();
-    const late = sleep(ANSWER_MS, undefined, timeout).then(() => {
-      throw new BrokerAway(`no answer within ${ANSWER_MS / 1000} s`);
-    });
-    late.catch(() => undefined);
-    try {
-      return await Promise.race([act(), late]);
-    } catch (error) {
-      throw isAway(error) ? new BrokerAway(reasonOf(error)) : error;
-    } finally {
-      timeout.abort();
-    }
+    return answerOf(act);
   }
-}
-
-/** The server is starting, full or read-only, or the connection broke. All of these are temporary. */
-function isAway(error: unknown): boolean {
-  if (!(error instanceof Error) || error instanceof BrokerAway) return false;
-  return (
-    error.name === 'ReplyError' ||
-    /connection|ECONN|EPIPE|ETIMEDOUT|LOADING|READONLY|OOM/i.test(error.message)
-  );
 }
 
 function optionsOf({ index }: QueuedTask, { retries }: Submission): JobsOptions {

@@ -6,7 +6,7 @@ import type { ValuesOf } from '../../cli/options/values.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { parseQueueUrl, type QueuePlace } from '../../model/many/queue-url.ts';
-import { BrokerAway } from '../broker.ts';
+import { awayText, BrokerAway } from '../broker.ts';
 import { BullMqQueue } from './bullmq.ts';
 import { connect, type Connection } from './connect.ts';
 import { QUEUE } from './options.ts';
@@ -71,8 +71,8 @@ export async function withQueue(
     return await act({ broker, connection });
   } catch (error) {
     if (!(error instanceof BrokerAway)) throw error;
-    throw new CaptureError(EXIT.unavailable, `the queue cannot be reached any more: ${error.message}`, {
-      hint: 'give the same command again: what was done stays done',
+    throw new CaptureError(EXIT.unavailable, awayText(error), {
+      hint: error.hint ?? 'give the same command again: what was done stays done',
       cause: error,
     });
   } finally {

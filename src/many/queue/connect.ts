@@ -9,6 +9,7 @@ import { EXIT } from '../../model/exit-status.ts';
 import { type QueuePlace, showQueue } from '../../model/many/queue-url.ts';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import { hideFromOurUser } from '../../native/processes.ts';
+import { answerOf } from './answer.ts';
 
 export interface Connection {
   readonly redis: Redis;
@@ -144,7 +145,7 @@ function hintOf(why: string, { tls }: QueuePlace): string {
 
 async function refuseBadServer(connection: Connection, log: Log, signal: AbortSignal): Promise<void> {
   const { redis, place } = connection;
-  const text = await redis.info().catch((error: unknown) => {
+  const text = await answerOf(() => redis.info()).catch((error: unknown) => {
     throw cannotBeUsed(place, reasonOf(error));
   });
   signal.throwIfAborted();

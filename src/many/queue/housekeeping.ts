@@ -3,11 +3,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { noteOwnChild } from '../../launch/own-children.ts';
 import type { Log } from '../../log/log.ts';
-import { reasonOf } from '../../model/errors.ts';
+import { CaptureError, reasonOf } from '../../model/errors.ts';
+import { EXIT } from '../../model/exit-status.ts';
 import { QUEUE_FORMAT, type Submission } from '../../model/many/submission.ts';
 import { clockMs } from '../../native/clock.ts';
 import { notify } from '../../notify/notify.ts';
-import { BrokerAway } from '../broker.ts';
+import { awayText, BrokerAway } from '../broker.ts';
 import { storedState } from '../stored-state.ts';
 import type { Worker } from '../work.ts';
 import type { SharedBroker, TakenNotice } from './broker.ts';
@@ -15,11 +16,11 @@ import type { SharedBroker, TakenNotice } from './broker.ts';
 export interface HousekeepingOptions {
   readonly broker: SharedBroker;
   readonly worker: Pick<Worker, 'board' | 'leases' | 'log' | 'ownChildren'> & {
-    readonly runner: Pick<Worker['runner'], 'isIdle' | 'end'>;
+    readonly runner: Pick<Worker['runner'], 'isIdle' | 'running' | 'end'>;
   };
   /** The environment of the --notify commands. */
   readonly env: NodeJS.ProcessEnv;
-  /** The worker ends when it was idle for this time; undefined: never. */
+  /** The worker ends when it was idle for this time, or could not see for this time whether it is; undefined: never. */
   readonly idleTimeoutMs: number | undefined;
   /** The worker is not idle: it prepares for tasks that it has not taken yet, or a user has paused it. */
   readonly isKept: () => boolean;
@@ -32,31 +33,87 @@ const EVERY_MS = 1000;
  */
 const OVER_AGAIN_MS = 60_000;
 
-/** Runs until `signal` aborts. Never rejects. */
-export async function keepHouse(options: HousekeepingOptions, signal: AbortSignal): Promise<void> {
+/**
+ * Runs until `signal` aborts. Never rejects. Resolves to the error, status 69, if the worker ended because it could not
+ * see its queue.
+ */
+export async function keepHouse(
+  options: HousekeepingOptions,
+  signal: AbortSignal,
+): Promise<CaptureError | undefined> {
   const { idleTimeoutMs = Infinity, isKept, worker } = options;
   const { board, runner, log } = worker;
   const over = new OverChecks(options.broker, log, signal);
   /** Submissions whose first failure was reported. */
   const failures = new Set<string>();
-  let busyMs = clockMs();
+  const idle = new IdleTime(idleTimeoutMs);
+  let blind: CaptureError | undefined;
   while (!signal.aborted) {
-    try {
-      await lookOnce(options, over, failures);
-    } catch (error) {
-      // The connection has logged that it is away.
-      if (!(error instanceof BrokerAway)) log.warn(`the queue cannot be looked at: ${reasonOf(error)}`);
-    }
-    const nowMs = clockMs();
-    const isBusy = !runner.isIdle || isKept() || board.inTurn().length > 0;
-    if (isBusy || over.owes(board.inState('empty'))) busyMs = nowMs;
-    if (nowMs - busyMs >= idleTimeoutMs) {
-      log.info('nothing was left to do for the time of --idle-timeout: this worker ends');
-      runner.end();
+    const failure = await lookOnce(options, over, failures).then(
+      () => undefined,
+      (error: unknown) => ({ error }),
+    );
+    if (failure === undefined) {
+      const isBusy = !runner.isIdle || isKept() || board.inTurn().length > 0;
+      if (idle.seen(isBusy || over.owes(board.inState('empty')))) {
+        log.info('nothing was left to do for the time of --idle-timeout: this worker ends');
+        runner.end();
+      }
+    } else {
+      // A BrokerAway was already logged.
+      if (!(failure.error instanceof BrokerAway) && !idle.isBlind)
+        log.warn(`the queue cannot be looked at: ${reasonOf(failure.error)}`);
+      // Not runner.isIdle: that waits for looks, too.
+      if (idle.unseen(runner.running().length > 0 || isKept())) {
+        blind ??= endedBlind(failure.error);
+        runner.end();
+      }
     }
     await sleep(EVERY_MS, undefined, { signal }).catch(() => undefined);
   }
   await over.settled();
+  return blind;
+}
+
+function endedBlind(error: unknown): CaptureError {
+  const why = error instanceof BrokerAway ? awayText(error) : reasonOf(error);
+  const message = `this worker ends, because it could not see for the time of --idle-timeout whether tasks wait: ${why}`;
+  const hint = error instanceof BrokerAway ? error.hint : undefined;
+  return new CaptureError(EXIT.unavailable, message, {
+    hint: hint ?? 'start it again when the queue can be used; without --idle-timeout a worker waits for that',
+    cause: error,
+  });
+}
+
+/** Time with nothing to do counts only while the queue can be seen. Time without a view of it counts separately. */
+class IdleTime {
+  readonly #timeoutMs: number;
+  #idleSinceMs = clockMs();
+  #blindSinceMs: number | undefined;
+
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs;
+  }
+
+  get isBlind(): boolean {
+    return this.#blindSinceMs !== undefined;
+  }
+
+  /** A look has succeeded. Returns true if nothing was to do for the whole time. */
+  seen(isBusy: boolean): boolean {
+    const nowMs = clockMs();
+    if (isBusy || this.isBlind) this.#idleSinceMs = nowMs;
+    this.#blindSinceMs = undefined;
+    return nowMs - this.#idleSinceMs >= this.#timeoutMs;
+  }
+
+  /** A look has failed. Returns true if all failed for the whole time, and nothing ran. */
+  unseen(isBusy: boolean): boolean {
+    const nowMs = clockMs();
+    if (isBusy) this.#blindSinceMs = nowMs;
+    this.#blindSinceMs ??= nowMs;
+    return nowMs - this.#blindSinceMs >= this.#timeoutMs;
+  }
 }
 
 async function lookOnce(

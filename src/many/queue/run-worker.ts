@@ -8,6 +8,7 @@ import { SHELL, templateOf } from '../../cli/job/tasks.ts';
 import { RUN_OPTIONS } from '../../cli/options.ts';
 import { envNameOf } from '../../cli/options/spec.ts';
 import { readInherited } from '../../launch/inherited.ts';
+import type { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import type { Log } from '../../log/log.ts';
 import type { NoticeSettings } from '../../model/format/settings.ts';
@@ -68,7 +69,7 @@ async function onQueue(
   const connection = await connect(queue, { ...tools.log, info, warn }, stops.stopping);
   await warnIfOpenToAll(connection, tools.log);
   const name = `${os.hostname().replaceAll(/[^A-Za-z0-9.-]/g, '-')}.${process.pid}`;
-  const broker = openWorkerBroker(connection, { name, capabilities, lockMs });
+  const broker = openWorkerBroker(connection, { name, capabilities, lockMs, log: { warn } });
   try {
     const machine = thisMachine();
     const options = {
@@ -90,8 +91,9 @@ async function onQueue(
       worker.log.info(
         `worker ${name} of ${showQueue(queue)}: ${machineText(machine)}${has}; work directories in ${worker.scratch.words}`,
       );
-      await runBeside(worker, { request, broker, machine, env: tools.env });
+      const blind = await runBeside(worker, { request, broker, machine, env: tools.env });
       tools.log.info(progressText(worker.progress()), { event: 'end' });
+      if (blind !== undefined) throw blind;
       return stops.last()?.status ?? (worker.runner.isNoticed ? EXIT.preempted : EXIT.ok);
     });
   } finally {
@@ -107,8 +109,14 @@ interface QueueWork {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** Runs the worker together with what only a worker of a queue has: housekeeping and pauses. */
-async function runBeside(worker: Worker, { request, broker, machine, env }: QueueWork): Promise<void> {
+/**
+ * Runs the worker together with what only a worker of a queue has: housekeeping and pauses. Resolves to an error if it
+ * ended because it could not see its queue.
+ */
+async function runBeside(
+  worker: Worker,
+  { request, broker, machine, env }: QueueWork,
+): Promise<CaptureError | undefined> {
   const { log, runner, prepared, ownChildren } = worker;
   const pausing = new Pausing(worker);
   const stop = new AbortController();
@@ -132,6 +140,8 @@ async function runBeside(worker: Worker, { request, broker, machine, env }: Queu
   );
   try {
     await worker.run();
+    stop.abort();
+    return await house;
   } finally {
     stop.abort();
     await house;

@@ -22,7 +22,7 @@ export const workerCommand: Command<WorkerRequest> = {
       'on each machine; start and end them at any time. capture worker pause gives the machine back for a while.',
     statuses: {
       0: 'drained, or idle for --idle-timeout',
-      69: 'the queue cannot be used',
+      69: 'the queue cannot be used, or could not be read for --idle-timeout',
       75: 'told to end (SIGTERM, a notice)',
       130: 'stopped by SIGINT',
     },

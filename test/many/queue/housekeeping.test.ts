@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { STALE_AFTER_MS } from '../../../src/array/state.ts';
 import type { Log } from '../../../src/log/log.ts';
 import { Board } from '../../../src/many/board.ts';
+import { BrokerAway } from '../../../src/many/broker.ts';
 import { JobLeases } from '../../../src/many/leases.ts';
 import { closeIfOver, keepHouse } from '../../../src/many/queue/housekeeping.ts';
 import type { Submission } from '../../../src/model/many/submission.ts';
@@ -14,7 +15,7 @@ import { TestQueue } from '../test-queue.ts';
 
 let broker: TestQueue;
 let stop: AbortController;
-let house: Promise<void> | undefined;
+let house: ReturnType<typeof keepHouse> | undefined;
 const said: string[] = [];
 const say = (message: string): void => void said.push(message);
 const log = { debug: say, info: say, warn: say, error: say } as unknown as Log;
@@ -28,8 +29,8 @@ afterEach(async () => {
   await house;
 });
 
-/** A worker that runs nothing, and how often it was told to end. */
-function begin(idleTimeoutMs: number | undefined): { ended: number } {
+/** A worker that runs nothing, and how often it was told to end. Its runner is busy while `isLooking`. */
+function begin(idleTimeoutMs: number | undefined, { isLooking = false } = {}): { ended: number } {
   const told = { ended: 0 };
   const board = new Board({
     broker,
@@ -37,7 +38,7 @@ function begin(idleTimeoutMs: number | undefined): { ended: number } {
     readiness: () => ({ kind: 'ready' }),
     log,
   });
-  const runner = { isIdle: true, end: () => void (told.ended += 1) };
+  const runner = { isIdle: !isLooking, running: () => [], end: () => void (told.ended += 1) };
   const worker = { board, leases: new JobLeases(broker, log), runner, log, ownChildren: new Set<number>() };
   house = keepHouse({ broker, worker, env: {}, idleTimeoutMs, isKept: () => false }, stop.signal);
   return told;
@@ -96,6 +97,44 @@ it('goes on while the queue is away', async () => {
   await until(() => told.ended > 0, 'it hears of it');
   // That it is away its connection says.
   expect(said.join()).not.toContain('cannot be looked at');
+});
+
+describe('a queue that cannot be seen', () => {
+  const refused = new BrokerAway('NOPERM no permissions', {
+    kind: 'refused',
+    hint: 'the user must be allowed',
+  });
+
+  it.each([
+    ['answers with an error', refused, 'the queue answers with an error: NOPERM'],
+    ['does not answer', new BrokerAway('no answer within 10 s', { kind: 'silent' }), 'cannot be reached: no'],
+    ['is lost', new BrokerAway('ECONNREFUSED'), 'the queue cannot be reached: ECONNREFUSED'],
+  ])('that %s is no idle time: the worker ends with 69 and the reason', async (_, error, why) => {
+    broker.error = error;
+    // A runner whose looks take long is never idle.
+    const told = begin(1, { isLooking: true });
+    await until(() => told.ended > 0, 'it ends');
+    stop.abort();
+    const end = await house;
+    expect(end?.status).toBe(69);
+    expect(end?.message).toContain(why);
+    expect(end?.hint).toBeDefined();
+    expect(said.join()).not.toContain('nothing was left');
+  });
+
+  it('counts idle time anew once it is seen again', async () => {
+    broker.error = refused;
+    const told = begin(3000);
+    await until(() => broker.looks > 1, 'it has looked');
+    broker.error = undefined;
+    const { looks } = broker;
+    await until(() => broker.looks > looks + 1, 'it has looked again');
+    expect(told.ended).toBe(0);
+    await until(() => told.ended > 0, 'it ends');
+    stop.abort();
+    expect(await house).toBeUndefined();
+    expect(broker.looks - looks).toBeGreaterThan(3);
+  });
 });
 
 describe('a submission of which nothing is left in the queue', () => {
