@@ -40,7 +40,8 @@ it('installs, runs the array, and shuts down', async () => {
   expect(all.map(([name]) => name)).toEqual(['aws', 'npm', 'aws', 'chmod', 'capture', 'shutdown']);
   const [, array, ...words] = all.find(([name]) => name === 'capture') ?? [];
   expect(array).toBe('array');
-  expect(readLine(ARRAY_SPEC, words, { env: {}, cwd: '/w', outside: noFiles })).toMatchObject({
+  const outside = { ...noFiles, isFile: () => true };
+  expect(readLine(ARRAY_SPEC, words, { env: {}, cwd: '/w', outside })).toMatchObject({
     kind: 'go',
     warnings: [],
     request: { taskName: 'simulate', retries: 2, settings: { to: { url: 's3://my-bucket/sim/run1' } } },
