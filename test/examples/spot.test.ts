@@ -40,7 +40,7 @@ it('installs, runs the array, and shuts down', async () => {
   expect(all.map(([name]) => name)).toEqual(['aws', 'npm', 'aws', 'chmod', 'capture', 'shutdown']);
   const [, array, ...words] = all.find(([name]) => name === 'capture') ?? [];
   expect(array).toBe('array');
-  const outside = { ...noFiles, isFile: () => true };
+  const outside = { ...noFiles, isFile: (file: string) => path.basename(file) === 'simulate' };
   expect(readLine(ARRAY_SPEC, words, { env: {}, cwd: '/w', outside })).toMatchObject({
     kind: 'go',
     warnings: [],
