@@ -27,11 +27,10 @@ it('what a task has used is in the last record and in the last line, also if it 
 });
 
 it('what orphans of the task have used counts, too', async () => {
-  const orphan = `(perl -e '$x = "x"; $x x= 150 << 20; while ((times)[0] < 0.3) {} open F, ">r.dat"; print F 1' &)`;
-  const run = place.run(
-    ['--index', '3', '-r', 'r.dat'],
-    ['sh', '-c', `${orphan}; until [ -s r.dat ]; do sleep 0.05; done`],
-  );
+  const orphan = `(perl -e '$x = "x"; $x x= 150 << 20; while ((times)[0] < 0.3) {} open F, ">r.dat"; print F 1' & echo $! >pid)`;
+  // Until it is waited for, which kill(2) notices: what the kernel counts of a process is known only then.
+  const untilGone = 'until [ -s r.dat ] && ! kill -0 "$(cat pid)" 2>/dev/null; do sleep 0.05; done';
+  const run = place.run(['--index', '3', '-r', 'r.dat'], ['sh', '-c', `${orphan}; ${untilGone}`]);
   expect(await run.status, run.stderr()).toBe(0);
   const used = place.records().at(-1)?.record.resources;
   expect(used?.task?.peakMemoryBytes).toBeGreaterThan(150 * MIB);
