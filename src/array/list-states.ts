@@ -21,10 +21,8 @@ export function listStates(
     if (all.length === most)
       throw new CaptureError(
         EXIT.unavailable,
-        `--array has more than the ${most} indices that fit into memory`,
-        {
-          hint: `take a part of them at a time: --array 0-${most - 1}`,
-        },
+        `there are more than the ${most} indices that fit into memory`,
+        { hint: `take a part of them at a time: --array 0-${most - 1}` },
       );
     all.push(one);
   }

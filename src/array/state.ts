@@ -54,7 +54,7 @@ export function* statesOf(
   }
 }
 
-/** Without those of which nothing is stored. */
+/** The states of all indices that have stored something. */
 export function storedStates(
   found: Survey,
   staleAfterMs: number,

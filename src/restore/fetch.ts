@@ -108,7 +108,7 @@ async function temporaryDir(root: WorkDir): Promise<RelPath> {
   }
 }
 
-/** So often an object is read from its beginning, if it is replaced each time while it is read. */
+/** How often an object is read from its beginning if somebody replaces it during each reading. */
 const MOST_TRIES = 3;
 
 /** Fetches one file to `temp`, an unused name in the same file system. */

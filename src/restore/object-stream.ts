@@ -32,7 +32,7 @@ export class ObjectMissingError extends Error {
   }
 }
 
-/** Thrown while reading: the key has got another object, so the bytes read so far are the beginning of none. */
+/** Thrown while reading: somebody has stored another object under the key. The bytes read so far belong to neither. */
 export class ReplacedError extends CorruptError {
   constructor(key: string) {
     super(`${key} was replaced while it was read`);
