@@ -197,6 +197,8 @@ export class Oracle {
     // The file was half written when a machine died, and the process that would have written it again was stopped
     // before. The task has ended with 0 beside it.
     if (closed === undefined && this.#hasStoppedDaemon && this.#found.get(path) === text) return;
+    // A program that skips what is there vouches for it, except for what capture itself has called half-written.
+    if (closed === undefined && this.#isSkipped(path, text) && !this.#isSuspect(path, text)) return;
     if (closed === undefined)
       return this.#find('good-name-torn', `${key} holds what nobody has closed: ${short(text)}`);
     this.#replaced(key, { text, closed });
@@ -230,6 +232,19 @@ export class Oracle {
     if (before.closed.attempt === now.closed.attempt) return;
     if (!this.#options.keys().some((one) => one !== key && this.#options.objectAt(one) === before.text))
       this.#find('replaced-silently', `${key}: ${short(before.text)} of an earlier attempt is nowhere else`);
+  }
+
+  /** The newest task has found the result in this state, and did not write it. */
+  #isSkipped(path: string, text: string): boolean {
+    return this.#options.plan.skipsPresent === true && this.#found.get(path) === text;
+  }
+
+  /** A record says that this state of the result may be half-written. */
+  #isSuspect(path: string, text: string): boolean {
+    const sum = createHash('md5').update(text).digest('hex');
+    return [...this.#records.values()].some(({ partials }) =>
+      partials.some((one) => one.path === path && one.md5 === sum && one.suspect === true),
+    );
   }
 
   /** True if the plan limits the wait for the store, at the end and at the start. */

@@ -79,6 +79,8 @@ export interface Plan {
   readonly rounds: readonly Round[];
   readonly attempts: readonly AttemptPlan[];
   readonly sameWorkdir: boolean;
+  /** Like make(1), the program does not write a result that is there when it begins. */
+  readonly skipsPresent?: boolean;
   readonly weather: Weather;
   readonly options: readonly string[];
   readonly osRelease: string;

@@ -64,7 +64,8 @@ function* calmer(plan: Plan): Generator<Plan> {
 }
 
 function* plainer(plan: Plan): Generator<Plan> {
-  if (plan.sameWorkdir) yield { ...plan, sameWorkdir: false };
+  if (plan.skipsPresent === true) yield { ...plan, skipsPresent: false };
+  else if (plan.sameWorkdir) yield { ...plan, sameWorkdir: false };
   if (!plan.honoursIfMatch) yield { ...plan, honoursIfMatch: true };
   if (plan.directory !== undefined) yield { ...plan, directory: undefined };
   if (plan.rotates > 0) yield { ...plan, rotates: 0 };

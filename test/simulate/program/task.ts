@@ -52,9 +52,10 @@ export function runTask(process: SimProcess, options: TaskOptions): void {
   const found = contentsIn(process);
   oracle.begun(process, found);
   const first = firstRound(plan, found);
+  const rounds = plan.skipsPresent === true ? withoutPresent(plan, found) : plan.rounds;
   const steps = [
-    ...stepsAfterCheckpoint(first - 1, process, options),
-    ...plan.rounds.slice(first - 1).flatMap((round, n) => stepsOf(round, first + n, process, options)),
+    ...stepsAfterCheckpoint(rounds[first - 2], first - 1, { process, options }),
+    ...rounds.slice(first - 1).flatMap((round, n) => stepsOf(round, first + n, process, options)),
   ];
   carryOut(steps, process, () => {
     oracle.ended(process);
@@ -82,6 +83,14 @@ function firstRound(plan: Plan, found: ReadonlyMap<string, string>): number {
     if (plan.rotates === 0) return 1 + Math.max(0, Math.min(...rounds));
   }
   return 1;
+}
+
+/** The rounds without the results that are there. */
+function withoutPresent({ rounds, files }: Plan, found: ReadonlyMap<string, string>): readonly Round[] {
+  const present = new Set(
+    files.filter(({ name, role }) => role === 'result' && found.has(name)).map(({ name }) => name),
+  );
+  return rounds.map((round) => ({ ...round, writes: round.writes.filter(({ file }) => !present.has(file)) }));
 }
 
 /** The contents of the files here, except in a directory that the program may have only begun. */
@@ -126,14 +135,14 @@ function stepsOf(round: Round, number: number, process: SimProcess, options: Tas
  * A program that resumes repeats all that follows the checkpoint: results that it had written after it are written
  * again.
  */
-function stepsAfterCheckpoint(number: number, process: SimProcess, options: TaskOptions): Step[] {
-  const { plan } = options;
-  const writes = plan.rounds[number - 1]?.writes ?? [];
+function stepsAfterCheckpoint(round: Round | undefined, number: number, doer: Doer): Step[] {
+  const { plan } = doer.options;
+  const writes = round?.writes ?? [];
   const roles = new Map(plan.files.map(({ name, role }) => [name, role]));
   const last = writes.findLastIndex(({ file }) => roles.get(file) === 'member');
   return writes.slice(last + 1).flatMap((write) => {
     const file = plan.files.find(({ name }) => name === write.file);
-    return file === undefined ? [] : stepsOfWrite(write, file, number, { process, options });
+    return file === undefined ? [] : stepsOfWrite(write, file, number, doer);
   });
 }
 
