@@ -26,6 +26,8 @@ const SLOWEST_TICK = { osRelease: '6.1.0', tickMs: 10 };
 
 const LONG_PAUSE_MS = 120_000;
 const LONG_OPEN_MS = 2000;
+/** A status that comes later is not known to be that of a process which has died (docs/semantics.md). */
+const MOST_SHELL_MS = 9000;
 /** Requests that a run sends before its task begins. */
 const REQUESTS_BEFORE = 10;
 
@@ -40,6 +42,7 @@ export function makePlan(seed: number): Plan {
   const quick = new Random(seed ^ 0x9a1c);
   const apart = new Random(seed ^ 0xdead);
   const make = new Random(seed ^ 0x3a4e);
+  const shell = new Random(seed ^ 0x5e11);
   const isQuick = quick.chance(0.08);
   const files = isQuick ? chosen.map((file): FilePlan => ({ ...file, idiom: 'in-place' })) : chosen;
   const rounds = isQuick ? paced.map((round) => quicken(round, quick)) : paced;
@@ -51,6 +54,8 @@ export function makePlan(seed: number): Plan {
   const missesSome = isFaulty && random.chance(0.15);
   if (missesSome) addLongPause(rounds, random);
   const unheard = isFaulty && !missesSome && apart.chance(0.08) ? writeLong(rounds, apart) : undefined;
+  const shellMs = shell.chance(0.1) ? shell.ms(1, MOST_SHELL_MS) : undefined;
+  const survived = isFaulty && shellMs !== undefined && !missesSome ? writeLong(rounds, shell) : undefined;
   const durationMs = rounds.reduce((sum, round) => sum + durationOf(round), 0);
   const isCalm = !isFaulty || missesSome || random.chance(0.4);
   const air = isCalm ? calmWeather(random) : makeWeather(files, durationMs, random);
@@ -67,6 +72,8 @@ export function makePlan(seed: number): Plan {
   const outages = isCalm ? air.outages : makeOutages(attempts[0], durationMs, random);
   const death = unheard === undefined ? undefined : makeUnheard(times.closesAtMs[unheard] ?? 0, apart);
   if (death !== undefined) attempts.unshift({ faults: death.faults });
+  if (survived !== undefined)
+    attempts.unshift({ faults: [deathBefore(times.closesAtMs[survived] ?? 0, shell)] });
   const weather = { ...air, outages: [...outages, ...(death?.outages ?? [])] };
   const mostQueuedEvents = missesSome || random.chance(0.1) ? random.pick([1, 2, 4, 8, 16]) : 16_384;
   return {
@@ -82,6 +89,7 @@ export function makePlan(seed: number): Plan {
     directory,
     files,
     rounds,
+    shellMs,
     attempts,
     sameWorkdir: random.chance(0.3),
     // Only a machine that keeps its disk has results at the beginning.
@@ -237,12 +245,16 @@ function writeLong(rounds: Round[], random: Random): number {
 
 /** The task dies while it writes. For longer than a doubt lasts, the sidecar stalls, or cannot store anything. */
 function makeUnheard(closesAtMs: number, random: Random): { faults: Fault[]; outages: Weather['outages'] } {
-  const atMs = Math.max(0, closesAtMs - random.int(LONG_OPEN_MS));
-  const fromMs = Math.max(0, atMs + random.int(400) - 200);
+  const death = deathBefore(closesAtMs, random);
+  const fromMs = Math.max(0, death.atMs + random.int(400) - 200);
   const ms = random.int(50_000) + 5000;
-  const death: Fault = { kind: 'task-dies', atMs };
   if (random.chance(0.5)) return { faults: [death], outages: [{ fromMs, untilMs: fromMs + ms }] };
   return { faults: [death, { kind: 'sidecar-stalls', atMs: fromMs, ms }], outages: [] };
+}
+
+/** The program dies while it writes. */
+function deathBefore(closesAtMs: number, random: Random): Fault {
+  return { kind: 'task-dies', atMs: Math.max(0, closesAtMs - random.int(LONG_OPEN_MS)) };
 }
 
 /** In half of the cases, an instant while the file is open. */

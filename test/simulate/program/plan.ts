@@ -77,6 +77,8 @@ export interface Plan {
   readonly directory?: 'written' | 'renamed' | undefined;
   readonly files: readonly FilePlan[];
   readonly rounds: readonly Round[];
+  /** A shell runs the program, and ends so long after it, with its status. */
+  readonly shellMs?: number | undefined;
   readonly attempts: readonly AttemptPlan[];
   readonly sameWorkdir: boolean;
   /** Like make(1), the program does not write a result that is there when it begins. */

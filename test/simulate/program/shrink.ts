@@ -68,6 +68,7 @@ function* plainer(plan: Plan): Generator<Plan> {
   else if (plan.sameWorkdir) yield { ...plan, sameWorkdir: false };
   if (!plan.honoursIfMatch) yield { ...plan, honoursIfMatch: true };
   if (plan.directory !== undefined) yield { ...plan, directory: undefined };
+  if (plan.shellMs !== undefined) yield { ...plan, shellMs: undefined };
   if (plan.rotates > 0) yield { ...plan, rotates: 0 };
   if (plan.mostQueuedEvents < 16_384) yield { ...plan, mostQueuedEvents: 16_384 };
   for (const [at, file] of plan.files.entries()) {

@@ -54,6 +54,8 @@ export class Attempt {
   #main: SimProcess | undefined;
   #sidecar: SimProcess | undefined;
   #task: SimProcess | undefined;
+  /** What writes: the task itself, or a child of it. */
+  #program: SimProcess | undefined;
   readonly #daemons: SimProcess[] = [];
   #isEnding = false;
   #isTermed = false;
@@ -90,7 +92,8 @@ export class Attempt {
   }
 
   get #processes(): readonly SimProcess[] {
-    return [this.#sidecar, this.#main, this.#task, ...this.#daemons].filter((one) => one !== undefined);
+    const all = [this.#sidecar, this.#main, this.#task, this.#program, ...this.#daemons];
+    return [...new Set(all)].filter((one) => one !== undefined);
   }
 
   start({ faults }: AttemptPlan): void {
@@ -100,7 +103,7 @@ export class Attempt {
         ? {
             name: 'task',
             began: (process) => (this.#task = process),
-            run: (process) => this.#runTask(process, process.environment['CAPTURED_RESTORED'] ?? ''),
+            run: (process) => this.#startTask(process, process.environment['CAPTURED_RESTORED'] ?? ''),
           }
         : {
             name: 'sidecar',
@@ -200,7 +203,7 @@ export class Attempt {
       const task = world.kernel.spawn({ parent: pod, name: 'task', environment });
       this.#task = task;
       task.cwd = this.#workdir;
-      this.#soon(task, () => this.#runTask(task, ''));
+      this.#soon(task, () => this.#startTask(task, ''));
       task.onDeath.add(() => this.#taskDied(task));
       world.scheduler.at(world.nowMs + plan.watchAfterMs, undefined, () => this.#startWatch(pod));
     });
@@ -256,7 +259,8 @@ export class Attempt {
   #endPod(): void {
     this.#isEnding = true;
     const { kernel } = this.#scene.world;
-    for (const one of [this.#task, this.#main]) if (one?.isAlive === true) kernel.kill(one, 'SIGKILL');
+    for (const one of [this.#task, this.#program, this.#main])
+      if (one?.isAlive === true) kernel.kill(one, 'SIGKILL');
   }
 
   // --- both
@@ -266,17 +270,40 @@ export class Attempt {
     world.scheduler.at(world.nowMs, process, act);
   }
 
-  #runTask(process: SimProcess, restored: string): void {
+  #startTask(task: SimProcess, restored: string): void {
+    const { plan, world } = this.#scene;
+    const { shellMs } = plan;
+    if (shellMs === undefined) return this.#runProgram(task, restored);
+    const { kernel } = world;
+    const program = kernel.spawn({ parent: task, name: 'task', environment: task.environment });
+    program.cwd = task.cwd;
+    program.onDeath.add(() => {
+      const signal = program.status & 0x7f;
+      const status = signal === 0 ? program.status >> 8 : 128 + signal;
+      world.scheduler.at(world.nowMs + 0.1, task, () => kernel.reap(program));
+      world.scheduler.at(world.nowMs + shellMs, task, () => kernel.exit(task, status << 8));
+    });
+    // A shell that a signal kills leaves its program behind.
+    task.onDeath.add(() => (program.isAlive ? this.#leave(program) : undefined));
+    this.#runProgram(program, restored);
+  }
+
+  /** The process outlives the task. */
+  #leave(process: SimProcess): void {
+    const { world, oracle } = this.#scene;
+    world.count('the task leaves a process behind');
+    this.#daemons.push(process);
+    process.onDeath.add(() => (process.status === 0 || this.#isEnding ? undefined : oracle.daemonStopped()));
+  }
+
+  #runProgram(process: SimProcess, restored: string): void {
+    this.#program = process;
     this.#scene.world.task = process;
     const { plan, world, oracle, nextSerial } = this.#scene;
     runTask(process, {
       plan,
       nextSerial,
-      onDaemon: (one) => {
-        world.count('the task leaves a process behind');
-        this.#daemons.push(one);
-        one.onDeath.add(() => (one.status === 0 || this.#isEnding ? undefined : oracle.daemonStopped()));
-      },
+      onDaemon: (one) => this.#leave(one),
       oracle: {
         begun: (one, found) => (this.isGone ? undefined : oracle.begun(one, found, restored)),
         opened: (path) => (this.isGone ? undefined : oracle.opened(path)),
@@ -334,9 +361,11 @@ export class Attempt {
         if (plan.command === 'watch' || main === undefined) return;
         oracle.launcherDied();
         return kernel.kill(main, 'SIGKILL');
-      case 'task-dies':
-        if (task !== undefined) kernel.kill(task, 'SIGKILL');
+      case 'task-dies': {
+        const struck = this.#program ?? task;
+        if (struck !== undefined) kernel.kill(struck, 'SIGKILL');
         return;
+      }
       case 'disk-full':
         kernel.full = { below: fault.below, untilMs: world.nowMs + fault.ms };
         return;
