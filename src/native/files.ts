@@ -154,11 +154,11 @@ export function tryLock(fd: number): boolean {
  * takes a double, which is too coarse to restore a time exactly.
  */
 export function setMtime(fd: number, mtimeNs: string): void {
-  const ns = BigInt.asIntN(64, BigInt(mtimeNs));
+  const ns = BigInt(mtimeNs);
   const rest = ((ns % NS_PER_S) + NS_PER_S) % NS_PER_S;
   const times = Buffer.alloc(32); // struct timespec[2]: seconds, ns; atime, mtime
   for (const at of [0, 16]) {
-    times.writeBigInt64LE((ns - rest) / NS_PER_S, at);
+    times.writeBigInt64LE(BigInt.asIntN(64, (ns - rest) / NS_PER_S), at);
     times.writeBigInt64LE(rest, at + 8);
   }
   if (futimens(fd, times) !== 0) throw systemError('futimens', lastErrno());
@@ -191,13 +191,20 @@ export function factsBeneath(root: WorkDir, path: RelPath): FileFacts | undefine
   }
 }
 
+/** ext4, XFS, Btrfs, tmpfs: `f_type` of statfs(2). They have multigrain timestamps since Linux 6.13 (FS_MGTIME). */
+const MULTIGRAIN: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x9123683e, 0x01021994]);
+
 /**
- * For this many ms after a change, another change may leave all times of the file as they are: before Linux 6.13 two
- * writes within one clock tick (up to 10 ms) have the same mtime. Git calls such files "racy".
+ * For this many ms after a change, another change may leave all times of the file as they are: two writes within one
+ * clock tick (up to 10 ms) have the same mtime, unless the file system has multigrain timestamps. Git calls such files
+ * "racy".
  */
-export function racyMs(kernelRelease: string): number {
+export const RACY_MS = 20;
+
+/** True if each write after a stat(2) changes the times of a file on this type of file system. */
+export function showsEachWrite(kernelRelease: string, type: number): boolean {
   const [major = 0, minor = 0] = kernelRelease.split('.').map((part) => Number.parseInt(part, 10));
-  return major > 6 || (major === 6 && minor >= 13) ? 0 : 20;
+  return (major > 6 || (major === 6 && minor >= 13)) && MULTIGRAIN.has(type >>> 0);
 }
 
 /** When the inode at a path was created, ns since the epoch; 0 if unknown. */

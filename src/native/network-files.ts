@@ -1,7 +1,7 @@
 // File systems on which another node can write a file: no event reports that, only a scan finds it.
 import fs from 'node:fs';
 import { encodePath, type RelPath } from '../model/path.ts';
-import { beneath, heldPath, type WorkDir } from './beneath.ts';
+import { beneathAsText, heldPath, type WorkDir } from './beneath.ts';
 import { ageMs } from './clock.ts';
 
 /** `f_type` of statfs(2), from linux/magic.h and the file systems' own sources. */
@@ -28,8 +28,18 @@ export function networkFileSystem(type: number): string | undefined {
   return NETWORK_TYPES.get(type >>> 0);
 }
 
+/** `f_type` of statfs(2). */
 export function fileSystemType(path: string): number {
   return fs.statfsSync(encodePath(path)).type;
+}
+
+/** The same for a file beneath a work directory; undefined if it cannot be looked up any more. */
+export function typeBeneath(root: WorkDir, path: RelPath): number | undefined {
+  try {
+    return beneathAsText(root, path, fileSystemType);
+  } catch {
+    return undefined;
+  }
 }
 
 const haveOurClock = new WeakMap<WorkDir, boolean>();
@@ -63,13 +73,10 @@ export class Devices {
   isRemote(path: RelPath, dev: bigint): boolean {
     const known = this.#isRemote.get(dev);
     if (known !== undefined) return known;
-    try {
-      const { type } = beneath(this.#root, path, (full) => fs.statfsSync(full));
-      const isRemote = networkFileSystem(type) !== undefined;
-      this.#isRemote.set(dev, isRemote);
-      return isRemote;
-    } catch {
-      return false;
-    }
+    const type = typeBeneath(this.#root, path);
+    if (type === undefined) return false;
+    const isRemote = networkFileSystem(type) !== undefined;
+    this.#isRemote.set(dev, isRemote);
+    return isRemote;
   }
 }

@@ -14,7 +14,8 @@ import {
 } from '../model/file/file-state.ts';
 import { type RelPath, showPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
-import { factsOf, openBeneath, racyMs, writerState, type WriterState } from '../native/files.ts';
+import { factsOf, openBeneath, RACY_MS, showsEachWrite, writerState } from '../native/files.ts';
+import { fileSystemType } from '../native/network-files.ts';
 import type { Buffers } from './buffers.ts';
 import { type HeldState, SnapshotMoved, type Obstacle, type WorkerData } from './reading.ts';
 
@@ -81,18 +82,16 @@ function inspect(fd: number, path: RelPath, rules: SnapshotRules): Opened {
   if (rules.expected !== undefined && !sameFingerprint(facts, rules.expected)) return { kind: 'moved' };
   // Its ctime shows when its name vanished, so it is not compared.
   if (rules.held !== undefined && !sameContentFingerprint(facts, rules.held.facts)) return { kind: 'moved' };
-  const quietMs = quietMsFor(state, rules.kernelRelease);
+  const quietMs = state === 'unknown' ? UNKNOWN_QUIET_MS : RACY_MS;
   const ageMs = rules.nowMs - Number(BigInt(facts.mtimeNs) / 1_000_000n);
-  const isQuiet = ageMs >= quietMs || (rules.seen !== undefined && sameFingerprint(facts, rules.seen));
+  const isQuiet =
+    ageMs >= quietMs ||
+    (rules.seen !== undefined && sameFingerprint(facts, rules.seen)) ||
+    (state === 'none' && showsEachWrite(rules.kernelRelease, fileSystemType(`/proc/self/fd/${fd}`)));
   if (isQuiet) return { kind: 'open', path, fd, facts };
   if (rules.seen !== undefined) return { kind: 'moved' };
   // If the clock of a file server is ahead, do not wait for it.
   return { kind: 'fresh', waitMs: Math.min(quietMs, quietMs - ageMs), facts };
-}
-
-/** How old the last change must be so that a later one is visible, ms. */
-export function quietMsFor(state: WriterState, kernelRelease: string): number {
-  return state === 'unknown' ? UNKNOWN_QUIET_MS : racyMs(kernelRelease);
 }
 
 /** Why a file beneath the root could not be opened; throws errors that are not a state of the file. */

@@ -1,4 +1,5 @@
 // What a restore needs to know of a stored file, and what it finds out if no record says it.
+import { TIME_NS } from '../model/file/file-state.ts';
 import type { Companion } from '../model/format/records.ts';
 import type { RelPath } from '../model/path.ts';
 import type { ObjectHead } from '../store/contract/store.ts';
@@ -57,7 +58,7 @@ export function sourceOfObject(path: RelPath, head: ObjectHead, compressed: bool
     md5: isSaidOfThese ? matching('md5', /^[0-9a-f]{32}$/) : undefined,
     size: compressed ? toNumber(size) : sizeBytes,
     // Other programs use another unit.
-    mtimeNs: (meta['capture'] && matching('mtime', /^-?\d{1,20}$/)) || nanoseconds(modifiedMs),
+    mtimeNs: (meta['capture'] && matching('mtime', TIME_NS)) || nanoseconds(modifiedMs),
     mode: mode === undefined ? undefined : Number.parseInt(mode, 8),
   };
 }

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openBySteps, type WorkDir } from '../../src/native/beneath.ts';
-import { openBeneath, openToAppend, setMtime } from '../../src/native/files.ts';
+import { openBeneath, openToAppend, setMtime, showsEachWrite } from '../../src/native/files.ts';
 import { readStat } from '../../src/native/processes.ts';
 
 let root: WorkDir;
@@ -65,13 +65,29 @@ describe('openBeneath', () => {
   });
 });
 
-describe('setMtime', () => {
-  it.each(['1700000000123456789', '0', '999999999', '-1', '-1500000000'])('keeps %s ns exactly', (ns) => {
-    const fd = fs.openSync(path.join(root.path, 'file'), 'w+');
-    setMtime(fd, ns);
-    expect(String(fs.fstatSync(fd, { bigint: true }).mtimeNs)).toBe(ns);
-    fs.closeSync(fd);
+describe('showsEachWrite', () => {
+  it.each([
+    ['6.13.0-arch', 0xef53, true],
+    ['7.0', 0x01021994, true],
+    ['6.12.9-200', 0xef53, false],
+    ['5.14.0-503.el9', 0xef53, false],
+    ['7.0', 0x858458f6, false], // ramfs
+    ['7.0', 0x9123683e - 2 ** 32, true], // Btrfs, as a signed number
+  ] as const)('on kernel %s, of type %d: %s', (kernel, type, shown) => {
+    expect(showsEachWrite(kernel, type)).toBe(shown);
   });
+});
+
+describe('setMtime', () => {
+  it.each(['1700000000123456789', '0', '999999999', '-1', '-1500000000', '13569465600000000001'])(
+    'keeps %s ns exactly',
+    (ns) => {
+      const fd = fs.openSync(path.join(root.path, 'file'), 'w+');
+      setMtime(fd, ns);
+      expect(String(fs.fstatSync(fd, { bigint: true }).mtimeNs)).toBe(ns);
+      fs.closeSync(fd);
+    },
+  );
 });
 
 describe.skipIf(process.getuid?.() !== 0)('openToAppend, in a directory that others may write', () => {

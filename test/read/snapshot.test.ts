@@ -1,8 +1,11 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 import koffi from 'koffi';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { movedSince, openSnapshot, quietMsFor, type Snapshot } from '../../src/read/snapshot.ts';
+import { factsOf } from '../../src/native/files.ts';
+import { movedSince, openSnapshot, type Snapshot } from '../../src/read/snapshot.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
 let dir: TestDir;
@@ -10,19 +13,6 @@ beforeEach(() => {
   dir = testDir();
 });
 afterEach(() => dir.remove());
-
-describe('how long a file must have been quiet', () => {
-  it.each([
-    ['none', '6.13.0-arch', 0],
-    ['none', '7.0', 0],
-    ['none', '6.12.9-200', 20],
-    ['none', '5.14.0-503.el9', 20],
-    ['unknown', '6.18.0', 1000],
-    ['unknown', '5.14.0', 1000],
-  ] as const)('with writers "%s" on kernel %s: %i ms', (state, kernel, quietMs) => {
-    expect(quietMsFor(state, kernel)).toBe(quietMs);
-  });
-});
 
 describe('on a kernel that does not show every write', () => {
   const OLD = '5.14.0';
@@ -51,6 +41,26 @@ describe('on a kernel that does not show every write', () => {
     const rules = { kernelRelease: OLD, nowMs: mtimeMs('r.dat'), seen };
     expect(openSnapshot(dir, 'r.dat', rules)).toEqual({ kind: 'moved' });
   });
+});
+
+it('asks to wait for it on a file system with coarse times, too, whatever the kernel', async () => {
+  const place = path.join(dir.path, 'ramfs');
+  fs.mkdirSync(place);
+  const script = `mount -t ramfs none '${place}' && echo content > '${place}/r.dat' && echo ready && read -r end`;
+  const words = ['--user', '--map-root-user', '--mount', 'sh', '-c', script];
+  const other = spawn('unshare', words, { stdio: ['pipe', 'pipe', 'inherit'] });
+  try {
+    await once(other.stdout, 'data');
+    const fd = fs.openSync(`/proc/${other.pid}/root${place}/r.dat`, 'r');
+    const facts = factsOf(fd);
+    const nowMs = Number(BigInt(facts.mtimeNs) / 1_000_000n) + 5;
+    const opened = openSnapshot(dir, 'r.dat', { held: { fd, facts }, kernelRelease: '6.18.0', nowMs });
+    expect(opened).toEqual({ kind: 'fresh', waitMs: 15, facts });
+    fs.closeSync(fd);
+  } finally {
+    other.stdin.end();
+    await once(other, 'close');
+  }
 });
 
 it('sees a writer that has closed the file and still maps it', () => {

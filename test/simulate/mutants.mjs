@@ -54,8 +54,8 @@ const MUTANTS = {
   },
   'a-set-is-cut-within-a-clock-tick': {
     file: 'src/sidecar/checkpoints/cutting.ts',
-    search: 'if (mostMs === 0) return undefined;',
-    replace: 'if (mostMs >= 0) return undefined;',
+    search: 'if (forMs <= 0 || forMs > RACY_MS) continue;',
+    replace: 'if (forMs < Infinity) continue;',
   },
   'what-is-older-replaces-an-unanswered-put': {
     file: 'src/sidecar/queue/results.ts',

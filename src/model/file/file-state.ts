@@ -89,6 +89,9 @@ export interface Fingerprint {
   readonly ctimeNs: string;
 }
 
+/** Every time that a file can have, in ns: 64 bits of seconds and nine digits (statx(2)). */
+export const TIME_NS = /^-?\d{1,28}$/;
+
 /** A fingerprint, and what else a push needs to know. */
 export interface FileFacts extends Fingerprint {
   /** Permission bits only. */

@@ -2,6 +2,7 @@
 // other programs read them. Everything read from a store is validated here before it is used.
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
+import { TIME_NS } from '../file/file-state.ts';
 import { isInside } from '../path.ts';
 import { formatBytes } from '../units.ts';
 import { parseForeignJson, type ValueBudget } from './foreign-json.ts';
@@ -30,8 +31,8 @@ const storeKey = z.string().max(1024).refine(isInside, 'no key of this store');
 const LONGEST_PATH = 4095;
 const filePath = z.string().min(1).max(LONGEST_PATH);
 const number = z.int().positive().max(MOST_NUMBER);
-/** Ns since the epoch, 64 bits. */
-const mtimeNs = z.string().regex(/^-?\d{1,19}$/);
+/** Ns since the epoch. */
+const mtimeNs = z.string().regex(TIME_NS);
 const md5 = z.string().regex(/^[0-9a-f]{32}$/);
 const time = z.iso.datetime();
 

@@ -29,7 +29,16 @@ import { formatMs, plural } from '../../model/units.ts';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
 import { ageMs } from '../../native/clock.ts';
-import { factsBeneath, factsOf, fileFacts, openBeneath, racyMs, writerState } from '../../native/files.ts';
+import {
+  factsBeneath,
+  factsOf,
+  fileFacts,
+  openBeneath,
+  RACY_MS,
+  showsEachWrite,
+  writerState,
+} from '../../native/files.ts';
+import { typeBeneath } from '../../native/network-files.ts';
 import type { ExistingPaths } from '../queue/file-states.ts';
 import type { Files } from '../queue/files.ts';
 import { readOrder, writeOrder } from '../run/attempt-file.ts';
@@ -283,7 +292,7 @@ export class Cutting {
     drainEvents();
     // A close that was still queued belongs to these states: we saw more closes than we had counted.
     if (this.#state !== before) return { kind: 'wait', forMs: 0, lacks: undefined };
-    const racy = members.length === 1 ? undefined : findRacy(collected.states);
+    const racy = members.length === 1 ? undefined : findRacy(context.root, collected.states);
     if (racy !== undefined && isOverdue(before, nowMs, this.#sendMs))
       return { kind: 'busy', path: racy.path };
     if (racy !== undefined) return { kind: 'wait', forMs: racy.forMs, lacks: undefined };
@@ -382,14 +391,14 @@ function doubtedOf({ ledger, history }: CuttingContext): ReadonlySet<RelPath> {
 
 /** A file that could still change without any trace in its state, and for how long. */
 function findRacy(
+  root: WorkDir,
   states: ReadonlyMap<RelPath, FileFacts>,
 ): { readonly path: RelPath; readonly forMs: number } | undefined {
-  const mostMs = racyMs(os.release());
-  if (mostMs === 0) return undefined;
   for (const [path, { ctimeNs }] of states) {
-    const forMs = mostMs - ageMs(Number(BigInt(ctimeNs) / 1_000_000n));
+    const forMs = RACY_MS - ageMs(Number(BigInt(ctimeNs) / 1_000_000n));
     // If a file server's clock is ahead of ours, we must not wait for it.
-    if (forMs > 0 && forMs <= mostMs) return { path, forMs };
+    if (forMs <= 0 || forMs > RACY_MS) continue;
+    if (!showsEachWrite(os.release(), typeBeneath(root, path) ?? 0)) return { path, forMs };
   }
   return undefined;
 }

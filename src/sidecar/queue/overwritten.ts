@@ -3,6 +3,7 @@
 // truncated the object. Compares push ids and sizes, and never says that all is stored if it could not look.
 import type { History } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
+import { TIME_NS } from '../../model/file/file-state.ts';
 import { type KeyScope, parsePartial, partialPrefix, resultKey } from '../../model/format/keys.ts';
 import { isLast, type LeftFile, type StoredFile } from '../../model/format/records.ts';
 import { newMd5 } from '../../model/md5.ts';
@@ -148,7 +149,7 @@ export function factsOfMeta(meta: ObjectMeta): Partial<StoredFile> {
     ...(push === undefined ? {} : { push }),
     ...(md5 === undefined ? {} : { md5 }),
     ...(/^\d+$/.test(size) ? { size: Number(size) } : {}),
-    ...(/^-?\d+$/.test(mtimeNs) ? { mtimeNs } : {}),
+    ...(TIME_NS.test(mtimeNs) ? { mtimeNs } : {}),
     ...(/^[0-7]{1,4}$/.test(mode) ? { mode: Number.parseInt(mode, 8) } : {}),
   };
 }

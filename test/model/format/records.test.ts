@@ -138,6 +138,16 @@ it.each([
   expect(parseSegment(text)).toHaveProperty('invalid');
 });
 
+it.each(['13569465600000000000', '-9223372036854775808000000000', '9223372036854775807999999999'])(
+  'a file can have the time %s',
+  (mtimeNs) => {
+    const [result] = RECORD.results;
+    expect(parseRecord(textWithSum({ ...RECORD, results: [{ ...result, mtimeNs }] }))).not.toHaveProperty(
+      'invalid',
+    );
+  },
+);
+
 it('a time of a million digits, which would take seconds to read, makes no record', () => {
   const [result] = RECORD.results;
   const text = textWithSum({ ...RECORD, results: [{ ...result, mtimeNs: '1'.repeat(1e6) }] });
