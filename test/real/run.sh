@@ -35,6 +35,7 @@ child=
 clean_up() {
   local status=$?
   trap - EXIT
+  trap '' HUP INT TERM
   [ -z "$child" ] || { kill "$child" 2>/dev/null && wait "$child"; } || true
   test/real/slurm.sh down "$dir/slurm" || true
   test/real/ceph-rgw.sh down "$dir/ceph" || true
