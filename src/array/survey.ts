@@ -140,7 +140,7 @@ async function rowsOf(
   };
   let growing: GrowingRow | undefined;
   let keys = 0;
-  for await (const { key, modifiedMs } of listing) {
+  for await (const { key, modifiedMs, sizeBytes } of listing) {
     keys += 1;
     if (keys > mostKeys) return undefined;
     const [index = '', ...rest] = key.slice(prefix.length).split('/');
@@ -151,7 +151,7 @@ async function rowsOf(
       take(growing);
       growing = new GrowingRow(index);
     }
-    growing.add({ ...at, key, modifiedMs });
+    growing.add({ ...at, key, modifiedMs }, sizeBytes === 0);
   }
   take(growing);
   return rows;
@@ -182,7 +182,8 @@ class GrowingRow {
     this.index = index;
   }
 
-  add(at: Listed): void {
+  /** A record without content shows that its attempt has begun, and nothing else, whatever its key says. */
+  add(at: Listed, isEmpty: boolean): void {
     if (!isRecord(at) && at.kind !== 'list') return;
     if (at.attempt !== this.#attempt) {
       this.#attempt = at.attempt;
@@ -192,10 +193,11 @@ class GrowingRow {
     }
     this.#seenMs = Math.max(this.#seenMs ?? 0, at.modifiedMs ?? 0) || undefined;
     if (!isRecord(at)) return;
-    this.#newest = at;
+    this.#newest = isEmpty ? { ...at, kind: 'started', status: undefined } : at;
     this.#newestOfEach.set(at.attempt, at.key);
     if (at.seq === 0) this.#claimedMs = at.modifiedMs;
-    else this.#telling = at;
+    if (at.seq === 0 || isEmpty) return;
+    this.#telling = at;
     if (at.kind === 'checkpoint') this.#checkpointMs = at.modifiedMs;
   }
 

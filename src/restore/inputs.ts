@@ -3,6 +3,8 @@
 // a result of this index and of the same run.
 import fs from 'node:fs';
 import pLimit from 'p-limit';
+import { CaptureError } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
 import { fixedPart, type Manifest } from '../model/file/manifest.ts';
 import { escapePath, inputKeys, isPlainKey, type KeyScope, pathOfKey } from '../model/format/keys.ts';
 import { isRecordKey, type Origin, originOf } from '../model/format/origin.ts';
@@ -197,15 +199,33 @@ interface FoundObject {
 }
 
 /** Requests the metadata, which a listing lacks. Objects that were deleted in between are left out. */
-async function headsOf(
-  { store, signal }: InputSearch,
-  listed: readonly Listed[],
-): Promise<readonly FoundObject[]> {
+async function headsOf(search: InputSearch, listed: readonly Listed[]): Promise<readonly FoundObject[]> {
   const heads = await pLimit(HEADS_AT_ONCE).map(listed, async ({ key, candidates }) => ({
-    head: await store.head(key, signal),
+    head: await headOf(search, key),
     candidates,
   }));
   return heads.flatMap(({ head, candidates }) => (head === undefined ? [] : [{ head, candidates }]));
+}
+
+/**
+ * Undefined only if the object was deleted since it was listed. Anything on the way may answer 404, and the task would
+ * run without its input.
+ */
+async function headOf({ store, signal }: InputSearch, key: string): Promise<ObjectHead | undefined> {
+  const head = await store.head(key, signal);
+  if (head !== undefined || !(await isListed(store, key, signal))) return head;
+  const again = await store.head(key, signal);
+  if (again !== undefined) return again;
+  const what = `${store.url} lists the input ${showPath(key)}, and says that it does not exist`;
+  throw new CaptureError(EXIT.unavailable, what, {
+    hint: 'check what stands between here and the store (gateway, cache), or delete the object',
+  });
+}
+
+/** A key comes before all keys that it begins. */
+async function isListed(store: Store, key: string, signal: AbortSignal): Promise<boolean> {
+  for await (const first of store.list(key, signal)) return first.key === key;
+  return false;
 }
 
 function candidatesOf(key: string, { index }: KeyScope): readonly Candidate[] {

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { afterEach, describe, expect, it } from 'vitest';
+import { statesOf } from '../../src/array/state.ts';
 import { survey, type Survey } from '../../src/array/survey.ts';
 import { recordKey } from '../../src/model/format/keys.ts';
 import { openStoreOfRecords, STORE_KINDS, type StoreOfRecords } from './store-of-records.ts';
@@ -55,6 +56,30 @@ describe.each(STORE_KINDS)('a survey of %s', (kind) => {
     stored.put(recordKey({ taskName: 't', index: '5' }, 1, 1, 'list'), 'x');
     const { rows } = await surveyed(stored);
     expect(rows.map(({ index }) => index)).toEqual(['1']);
+  });
+
+  it('takes of a record without content only that its attempt began, and gave a sign of life', async () => {
+    stored = await openStoreOfRecords(kind);
+    const atMs = 1_000_000_000_000;
+    for (const last of ['done', 'failed-3', 'preempted', 'checkpoint']) {
+      stored.record({ index: last, attempt: 1, seq: 0, kind: 'started' }, atMs);
+      stored.record({ index: last, attempt: 1, seq: 1, kind: 'stored' }, atMs);
+      stored.put(recordKey({ taskName: 't', index: last }, 1, 2, last), '', atMs + 60_000);
+    }
+    const found = await surveyed(stored, atMs + 60_000);
+    expect(found.rows).toHaveLength(4);
+    for (const row of found.rows)
+      expect(row).toMatchObject({
+        newestOfEach: [expect.stringContaining('0001-000002.')],
+        newest: { attempt: 1, seq: 2, kind: 'started', status: undefined },
+        telling: { seq: 1, kind: 'stored' },
+        seenMs: atMs + 60_000,
+        checkpointMs: undefined,
+      });
+    const statesAfter = (staleAfterMs: number): readonly string[] =>
+      [...statesOf({ ...found, nowMs: atMs + 61_000 }, staleAfterMs)].map(({ state }) => state);
+    expect(new Set(statesAfter(2000))).toEqual(new Set(['running']));
+    expect(new Set(statesAfter(500))).toEqual(new Set(['stale']));
   });
 
   it('takes a list segment of the newest attempt for a sign of life', async () => {

@@ -167,6 +167,46 @@ describe('an input that is a result in both forms, as an attempt died between th
   });
 });
 
+describe('an input that is listed, and of which a HEAD says that it does not exist', () => {
+  const patterns = ['data/'];
+  const inputs = compileManifest({ ...DECLARED, results: [], inputs: patterns });
+
+  /** A store in which `key` is listed; `absent` says which of its HEADs find nothing. */
+  async function hiding(absent: (nth: number, store: Store) => boolean | Promise<boolean>) {
+    const store = memoryStore();
+    for (const key of ['data/a', 'data/b', 'data/b.c']) await store.put(key, Buffer.from(key), { meta: {} });
+    let heads = 0;
+    const head: Store['head'] = async (key, signal) => {
+      if (key !== 'data/b') return store.head(key, signal);
+      heads += 1;
+      return (await absent(heads, store)) ? undefined : store.head(key, signal);
+    };
+    const { search } = searching({ ...store, head });
+    return findInputs({ ...search, manifest: inputs }, patterns);
+  }
+
+  it('is there if it is still listed, and the next HEAD finds it', async () => {
+    const { sources } = await hiding((nth) => nth === 1);
+    expect(sources.map(({ path }) => path)).toEqual(['data/a', 'data/b', 'data/b.c']);
+  });
+
+  it('starts no task if it is still listed, and no HEAD finds it', async () => {
+    await expect(hiding(() => true)).rejects.toMatchObject({
+      status: 69,
+      message: 'memory://test lists the input data/b, and says that it does not exist',
+      hint: expect.stringContaining('gateway'),
+    });
+  });
+
+  it('is left out if it was deleted since', async () => {
+    const { sources } = await hiding(async (_, store) => {
+      await store.delete(['data/b']);
+      return true;
+    });
+    expect(sources.map(({ path }) => path)).toEqual(['data/a', 'data/b.c']);
+  });
+});
+
 describe('an input that was uploaded by hand', () => {
   const names = ['x.zst', '50%.dat', 'a%20b', 'data/50%/y.zst', 'x.zst.2'];
 

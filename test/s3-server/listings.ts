@@ -39,8 +39,13 @@ export function listObjects(objects: Objects, { bucket, query }: ListingRequest)
     tag('Name', bucket) + tag('Prefix', encode(prefix)) + tag('KeyCount', page.length) + tag('MaxKeys', most);
   return xml(
     'ListBucketResult',
-    `${facts}${tag('IsTruncated', isTruncated)}${token}${contents.join('')}${common.join('')}`,
+    `${encodingOf(query)}${facts}${tag('IsTruncated', isTruncated)}${token}${contents.join('')}${common.join('')}`,
   );
+}
+
+/** As the request asks for it, and as the page then says. */
+function encodingOf(query: URLSearchParams): string {
+  return query.get('encoding-type') === 'url' ? tag('EncodingType', 'url') : '';
 }
 
 /** What Amazon does not take there (API reference of ListObjectsV2 and ListMultipartUploads, "Directory buckets"). */
@@ -87,6 +92,6 @@ export function listUploads(objects: Objects, { bucket, query }: ListingRequest)
   );
   return xml(
     'ListMultipartUploadsResult',
-    `${tag('Bucket', bucket)}${tag('IsTruncated', isTruncated)}${next}${uploads.join('')}`,
+    `${encodingOf(query)}${tag('Bucket', bucket)}${tag('IsTruncated', isTruncated)}${next}${uploads.join('')}`,
   );
 }

@@ -9,12 +9,12 @@ import {
   type PutOptions,
   type PutOutcome,
 } from '../contract/store.ts';
-import { drained, promised, tagOf, xmlOf, type Xml } from './answer.ts';
+import { drained, promised, tagOf, xmlOf } from './answer.ts';
 import { request, type Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';
 import { checkClaim, claimOfParts, type StoredPart, tagOfParts } from './intact.ts';
 import type { UNHONOURED } from './outcome.ts';
-import { decodedKey, pagesOf, relativeKey } from './pages.ts';
+import { type Listing, pagesOf } from './pages.ts';
 
 /** An abort must not delay the end of the run. The sweep finds what it leaves. */
 const ABORT_BUDGET_MS = 5000;
@@ -216,25 +216,21 @@ async function* pendingUploads(
   });
   let next = await pages.next();
   for (; next.done !== true; next = await pages.next()) {
-    for (const upload of next.value.all('Upload')) {
-      const key = relativeKey(bucket, upload.text('Key') ?? '');
-      if (key.startsWith(prefix)) yield { key, uploadId: upload.text('UploadId') ?? '' };
-    }
+    for (const { key, xml } of next.value)
+      if (key.startsWith(prefix)) yield { key, uploadId: xml.text('UploadId') ?? '' };
   }
   return next.value !== 'unsupported';
 }
 
-/** The query for the next page. */
-function nextUploads(page: Xml): Readonly<Record<string, string>> | undefined {
-  const key = page.text('NextKeyMarker');
-  if (page.text('IsTruncated') !== 'true' || key === undefined) return undefined;
+const nextUploads: Listing<never>['next'] = (page, plainKey) => {
+  const key = promised(page.text('NextKeyMarker'), 'NextKeyMarker');
   // A directory bucket has no other marker.
   const uploadId = page.text('NextUploadIdMarker');
   return {
-    'key-marker': decodedKey(key),
+    'key-marker': plainKey(key),
     ...(uploadId === undefined ? {} : { 'upload-id-marker': uploadId }),
   };
-}
+};
 
 function isUnsupported({ status }: Failure): boolean {
   return status === 501 || status === 405 || status === 403;

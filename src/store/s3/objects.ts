@@ -15,7 +15,7 @@ import {
 import { drained, ETAG_OF_ONE_PUT, NotFromS3, promised, tagOf, type Xml } from './answer.ts';
 import { request, type Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';
-import { type Listing, pagesOf, relativeKey } from './pages.ts';
+import { type Entry, type Listing, pagesOf } from './pages.ts';
 import type { Answer } from './transport.ts';
 import { isDirectory } from './url.ts';
 
@@ -170,11 +170,10 @@ async function* listPages(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<ListedObject> {
   for await (const page of listed(bucket, { prefix, signal, lists: ['Contents', 'Key'] })) {
-    for (const object of page.all('Contents')) {
-      const key = relativeKey(bucket, object.text('Key') ?? '');
-      const modifiedMs = instantOf(object.text('LastModified'));
-      const [, md5] = ETAG_OF_ONE_PUT.exec(object.text('ETag') ?? '') ?? [];
-      yield { key, sizeBytes: Number(object.text('Size') ?? 0), modifiedMs, md5 };
+    for (const { key, xml } of page) {
+      const modifiedMs = instantOf(xml.text('LastModified'));
+      const [, md5] = ETAG_OF_ONE_PUT.exec(xml.text('ETag') ?? '') ?? [];
+      yield { key, sizeBytes: Number(xml.text('Size') ?? 0), modifiedMs, md5 };
     }
   }
 }
@@ -197,8 +196,7 @@ async function* folderPages(
 ): AsyncGenerator<string> {
   const lists = ['CommonPrefixes', 'Prefix'] as const;
   for await (const page of listed(bucket, { prefix, signal, lists, query: { delimiter: '/' } })) {
-    for (const folder of page.all('CommonPrefixes'))
-      yield relativeKey(bucket, folder.text('Prefix') ?? '').slice(prefix.length, -1);
+    for (const { key } of page) yield key.slice(prefix.length, -1);
     if (!isDirectory(bucket.name)) return;
   }
 }
@@ -215,7 +213,10 @@ interface ObjectListing extends Pick<Listing<never>, 'lists' | 'signal'> {
   readonly query?: Readonly<Record<string, string>>;
 }
 
-function listed(bucket: Bucket, { prefix, query, ...listing }: ObjectListing): AsyncGenerator<Xml> {
+function listed(
+  bucket: Bucket,
+  { prefix, query, ...listing }: ObjectListing,
+): AsyncGenerator<readonly Entry[]> {
   return pagesOf(bucket, {
     ...listing,
     operation: 'ListObjectsV2',
@@ -226,9 +227,8 @@ function listed(bucket: Bucket, { prefix, query, ...listing }: ObjectListing): A
   });
 }
 
-/** A page of HTML would parse as an empty listing. Without a token, the rest would look missing. */
-function nextObjects(page: Xml): Readonly<Record<string, string>> | undefined {
-  if (promised(page.text('IsTruncated'), 'IsTruncated') !== 'true') return undefined;
+/** Without a token, the rest would look missing. */
+function nextObjects(page: Xml): Readonly<Record<string, string>> {
   return { 'continuation-token': promised(page.text('NextContinuationToken'), 'NextContinuationToken') };
 }
 

@@ -1,6 +1,7 @@
-// Reads listings page by page. Each page must lead further, so that a listing ends whatever server answers.
+// Reads listings page by page. Each page must lead further, so that a listing ends whatever server answers. What a page
+// leaves open is never guessed.
 import { StoreError } from '../contract/store.ts';
-import { NotFromS3, xmlOf, type Xml } from './answer.ts';
+import { NotFromS3, promised, xmlOf, type Xml } from './answer.ts';
 import { request, type Bucket, type RequestOptions } from './bucket.ts';
 import { isDirectory } from './url.ts';
 
@@ -13,21 +14,32 @@ export interface Listing<Instead extends string> extends RequestOptions<Instead>
   readonly lists: readonly [element: string, key: string];
   /** Keys must ascend strictly, also within a page. */
   readonly ascends: boolean;
-  /** Where the next page begins. Undefined after the last page. */
-  readonly next: (page: Xml) => Query | undefined;
+  /** Where the next page begins. Not called for the last page. */
+  readonly next: (page: Xml, plainKey: PlainKey) => Query;
+}
+
+/** Gives a key of a page without its encoding. */
+type PlainKey = (told: string) => string;
+
+/** An element that a page lists. */
+export interface Entry {
+  /** Without the store's prefix. */
+  readonly key: string;
+  readonly xml: Xml;
 }
 
 /** A page may be empty, and one key may have several pages of uploads. */
 const MOST_IDLE_PAGES = 100;
 
-/** Returns the value of `onFailure` if it replaces a page. Throws `refused` if the pages lead no further. */
+/** Returns the value of `onFailure` if it replaces a page. Throws `refused` if a page cannot be relied on. */
 export async function* pagesOf<Instead extends string = never>(
   bucket: Bucket,
   { query, lists: [element, name], ascends, next, ...ask }: Listing<Instead>,
-): AsyncGenerator<Xml, Instead | undefined> {
+): AsyncGenerator<readonly Entry[], Instead | undefined> {
   // A directory bucket lists in no order.
   const isOrdered = !isDirectory(bucket.name);
-  const whole = { prefix: listedPrefix(bucket, ask.key), 'encoding-type': 'url', ...query };
+  const prefix = listedPrefix(bucket, ask.key);
+  const whole = { prefix, 'encoding-type': 'url', ...query };
   let newest: Buffer = Buffer.alloc(0);
   let idlePages = 0;
   let after: Query | undefined = {};
@@ -35,23 +47,27 @@ export async function* pagesOf<Instead extends string = never>(
     const from: Query = after;
     const got = await request(bucket, ask, async (send) => {
       const page = await xmlOf(await send({ query: { ...whole, ...from } }));
-      const following = next(page);
+      const plainKey = plainKeyIn(page);
+      const isTruncated = promised(page.text('IsTruncated'), 'IsTruncated');
+      const following = isTruncated === 'true' ? next(page, plainKey) : undefined;
       if (following !== undefined && isSame(following, from)) throw new NotFromS3('next page');
-      const keys = page.all(element).map((one) => Buffer.from(decodedKey(one.text(name) ?? '')));
-      let last = newest;
-      let isOutOfOrder = false;
-      for (const key of keys) {
-        if (Buffer.compare(key, last) > 0) last = key;
-        else isOutOfOrder = isOrdered;
-      }
-      return { page, following, last, isIdle: isOrdered ? last === newest : keys.length === 0, isOutOfOrder };
+      const found = page.all(element).map((xml) => ({ key: plainKey(promised(xml.text(name), name)), xml }));
+      return { found, following, isTruncated };
     });
     if (typeof got === 'string') return got;
-    if (ascends && got.isOutOfOrder) throw unordered(bucket, ask);
-    yield got.page;
-    idlePages = got.isIdle ? idlePages + 1 : 0;
-    newest = got.last;
-    after = got.following;
+    const { found, following, isTruncated } = got;
+    if (isTruncated !== 'true' && isTruncated !== 'false') throw undecided(bucket, ask, isTruncated);
+    if (found.some(({ key }) => !key.startsWith(prefix))) throw astray(bucket, ask);
+    let last = newest;
+    for (const one of found) {
+      const key = Buffer.from(one.key);
+      if (Buffer.compare(key, last) > 0) last = key;
+      else if (isOrdered && ascends) throw unordered(bucket, ask);
+    }
+    yield found.map(({ key, xml }) => ({ key: key.slice(bucket.prefix.length), xml }));
+    idlePages = (isOrdered ? last === newest : found.length === 0) ? idlePages + 1 : 0;
+    newest = last;
+    after = following;
     if (after !== undefined && idlePages === MOST_IDLE_PAGES) throw endless(bucket, ask);
   }
   return undefined;
@@ -62,13 +78,25 @@ function isSame(one: Query, other: Query): boolean {
   return names.length === Object.keys(other).length && names.every((name) => one[name] === other[name]);
 }
 
+const CHECK = 'check AWS_ENDPOINT_URL and HTTPS_PROXY: what answers there';
+
 function endless(bucket: Bucket, ask: RequestOptions<string>): StoreError {
   const what = `${MOST_IDLE_PAGES} pages in a row lead no further`;
+  return refused(bucket, ask, what, `${CHECK} lists without end`);
+}
+
+/** Taken for the last page, it would hide all later ones. */
+function undecided(bucket: Bucket, ask: RequestOptions<string>, word: string): StoreError {
+  const what = `IsTruncated is ${JSON.stringify(word.slice(0, 20))}, neither "true" nor "false"`;
+  return refused(bucket, ask, what, `${CHECK} does not say whether a page is the last one`);
+}
+
+function astray(bucket: Bucket, ask: RequestOptions<string>): StoreError {
   return refused(
     bucket,
     ask,
-    what,
-    'check AWS_ENDPOINT_URL and HTTPS_PROXY: what answers there lists without end',
+    'the listing has keys of another prefix',
+    `${CHECK} lists what nobody asked for`,
   );
 }
 
@@ -90,14 +118,17 @@ function refused(
   });
 }
 
-/** A key of a listing with `encoding-type=url`, without the store's prefix. */
-export function relativeKey(bucket: Bucket, encoded: string): string {
-  return decodedKey(encoded).slice(bucket.prefix.length);
+/** Keys may contain characters that XML cannot. Some servers ignore `encoding-type=url`, and their pages do not name it. */
+function plainKeyIn(page: Xml): PlainKey {
+  return page.text('EncodingType') === 'url' ? decoded : (told) => told;
 }
 
-/** Keys may contain characters that XML cannot. */
-export function decodedKey(encoded: string): string {
-  return decodeURIComponent(encoded.replaceAll('+', ' '));
+function decoded(key: string): string {
+  try {
+    return decodeURIComponent(key.replaceAll('+', ' '));
+  } catch {
+    throw new NotFromS3('key in the encoding that it names');
+  }
 }
 
 /** The prefix of the request. For a directory bucket it must end with a slash, so the listing may contain more. */

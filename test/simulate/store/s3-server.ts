@@ -138,7 +138,7 @@ export class S3Server {
       );
       return xml(
         200,
-        `<ListBucketResult><IsTruncated>false</IsTruncated>${found.join('')}</ListBucketResult>`,
+        `<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>${found.join('')}</ListBucketResult>`,
       );
     }
     const page = keys.slice(0, PAGE);
@@ -151,7 +151,7 @@ export class S3Server {
     const next = isTruncated ? `<NextContinuationToken>${page.at(-1)}</NextContinuationToken>` : '';
     return xml(
       200,
-      `<ListBucketResult><IsTruncated>${isTruncated}</IsTruncated>${next}${contents.join('')}</ListBucketResult>`,
+      `<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>${isTruncated}</IsTruncated>${next}${contents.join('')}</ListBucketResult>`,
     );
   }
 
@@ -163,7 +163,7 @@ export class S3Server {
     );
     return xml(
       200,
-      `<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>${told.join('')}</ListMultipartUploadsResult>`,
+      `<ListMultipartUploadsResult><EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>${told.join('')}</ListMultipartUploadsResult>`,
     );
   }
 

@@ -197,7 +197,7 @@ function answerTo({ method, url = '', headers }: http.IncomingMessage, key: stri
   if (headers.range !== undefined)
     return { status: 206, headers: { etag: '"e"', 'content-range': 'bytes 1-3/5' }, body: 'yte' };
   const upload = `<Upload><Key>${encodeURIComponent(key)}</Key><UploadId>u/+ =</UploadId></Upload>`;
-  const listed = `<IsTruncated>false</IsTruncated>${url.includes('uploads=') ? upload : ''}`;
+  const listed = `<EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>${url.includes('uploads=') ? upload : ''}`;
   const body = `<Answer><UploadId>u/+ =</UploadId><ETag>"e"</ETag>${listed}</Answer>`;
   return { headers: { etag: '"e"' }, body };
 }
