@@ -145,7 +145,7 @@ describe('what the exit file says', () => {
     const run = await pod.handOff(EXIT_FILE);
     expect(await run.status).toBe(64);
     expect(run.stderr()).toMatch(
-      /cannot remove the old .*status \(--exit-file\).*the watch would end at once/,
+      /cannot remove the old .*status \(--exit-file\)[^]*the watch would end at once/,
     );
   });
 
@@ -156,7 +156,7 @@ describe('what the exit file says', () => {
       const file = `${shared}/status`;
       fs.mkdirSync(shared);
       fs.chmodSync(shared, 0o1777);
-      fs.writeFileSync(file, '0\n');
+      fs.writeFileSync(file, '5\n');
       fs.chownSync(file, NOBODY, NOBODY);
       const handed = await pod.handOff(['--exit-file', file]);
       expect(await handed.status, handed.stderr()).toBe(0);
@@ -164,8 +164,8 @@ describe('what the exit file says', () => {
       expect(run.stderr()).toContain(`user ${NOBODY} has made it`);
       write('r.dat', 'result');
       fs.unlinkSync(file);
-      fs.writeFileSync(file, '3\n');
-      expect(await run.status).toBe(3);
+      fs.writeFileSync(file, '0\n');
+      expect(await run.status).toBe(0);
       expect(place.text('r.dat.0')).toBe('result');
     },
   );
