@@ -16,7 +16,7 @@ import {
 import { encodePath, showPath } from '../model/path.ts';
 import { formatMs, plural } from '../model/units.ts';
 import { clockMs } from '../native/clock.ts';
-import { isOursOrRoots, ROOT_UID } from '../native/users.ts';
+import { isOursOrRoots } from '../native/users.ts';
 import type { Command, Line } from './command.ts';
 import { optionsOf } from './options.ts';
 import { refuseSocket } from './options/local.ts';
@@ -206,16 +206,14 @@ function ask(path: string, request: ControlRequest, withinMs: number): Promise<T
 }
 
 /**
- * In a directory where everybody may create files, such as /tmp, another user could listen at this path and claim that
- * everything is durable. The sidecar itself answers only the same users, so this check excludes nobody who would get an
- * answer.
+ * In a directory where others may create files, such as /tmp, another user could listen at this path and claim that
+ * everything is durable. Root believes nobody else either: the sidecar of another user answers it, and so would anything
+ * that this user puts there.
  */
 function strangerAt(socket: string): string | undefined {
   const uid = fs.statSync(encodePath(socket), { throwIfNoEntry: false })?.uid;
-  const we = process.geteuid?.();
-  // Root may name the socket of another user.
-  if (uid === undefined || isOursOrRoots(uid) || we === ROOT_UID) return undefined;
-  return `user ${uid} listens there, and you are ${we}`;
+  if (uid === undefined || isOursOrRoots(uid)) return undefined;
+  return `user ${uid} listens there, and you are ${process.geteuid?.()}`;
 }
 
 function judge(answer: ControlAnswer, question: FlushQuestion): ExitStatus {

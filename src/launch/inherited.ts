@@ -81,6 +81,7 @@ export interface CommandLine {
   readonly file: string;
   readonly argv0: string;
   readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
 }
 
 /** The command line that becomes the task, with the arguments, variables and signals that the caller passed. */
@@ -89,14 +90,19 @@ export function commandLineOf(task: TaskCommand & SignalState): CommandLine {
 }
 
 /**
- * The first letter of each word is its type: `=` a literal word, `b` a word to build, `e` a variable. The dot after it
- * protects its last newline, because $( ) removes trailing newlines.
+ * The first letter of each word is its type: `=` a literal word, `b` a word to build, `e` the name of a variable that
+ * holds another one to build. The dot after a word protects its last newline, because $( ) removes trailing newlines.
+ * printf is a builtin: no other process gets the words.
  */
 const BUILD_AND_EXEC = `capture_n=$#
 while [ "$capture_n" -gt 0 ]; do
   case $1 in
-    =*) capture_word=\${1#=} ;;
-    *) capture_word=$(printf '%b.' "\${1#?}"); capture_word=\${capture_word%.} ;;
+    e*) eval "capture_word=\\$\${1#e}"; unset "\${1#e}" ;;
+    *) capture_word=\${1#?} ;;
+  esac
+  case $1 in
+    =*) ;;
+    *) capture_word=$(printf '%b.' "$capture_word"); capture_word=\${capture_word%.} ;;
   esac
   case $1 in e*) export "$capture_word" ;; *) set -- "$@" "$capture_word" ;; esac
   shift
@@ -106,8 +112,9 @@ unset capture_n capture_word
 exec "$@"`;
 
 /**
- * Node writes every string as UTF-8, so sh(1) builds the bytes of arguments and variables that are not UTF-8. Returns
- * the same words if none needs that.
+ * Node writes every string as UTF-8, so sh(1) builds the bytes of arguments and variables that are not UTF-8. All users
+ * can read a command line, but not an environment (proc(5)): so the values of variables stand only in variables.
+ * Returns the same words if none needs that.
  */
 function withBytes<T extends TaskCommand>(words: T): T {
   const { command, args, env } = words;
@@ -115,11 +122,22 @@ function withBytes<T extends TaskCommand>(words: T): T {
     ([name, value]) => isBytes(value ?? '') && /^[A-Za-z_]\w*$/.test(name),
   );
   if (variables.length === 0 && ![command, ...args].some(isBytes)) return words;
+  const names = new Set(variables.map(([name]) => name));
+  const toBuild = variables.map(
+    ([name, value], at) => [`CAPTURED_BYTES_${at}`, escaped(`${name}=${value ?? ''}`)] as const,
+  );
   const made = [
-    ...variables.map(([name, value]) => `e${escaped(`${name}=${value ?? ''}`)}`),
+    ...toBuild.map(([holder]) => `e${holder}`),
     ...[command, ...args].map((word) => (isBytes(word) ? `b${escaped(word)}` : `=${word}`)),
   ];
-  return { ...words, command: 'sh', file: '/bin/sh', args: ['-c', BUILD_AND_EXEC, 'sh', ...made] };
+  const others = Object.entries(env).filter(([name]) => !names.has(name));
+  return {
+    ...words,
+    command: 'sh',
+    file: '/bin/sh',
+    args: ['-c', BUILD_AND_EXEC, 'sh', ...made],
+    env: Object.fromEntries([...others, ...toBuild]),
+  };
 }
 
 function isBytes(text: string): boolean {
@@ -139,21 +157,16 @@ const ENV = '/usr/bin/env';
  * Node starts every child with the default dispositions and an empty mask. sh(1) and env(1) set them again, and
  * execve(2) keeps both.
  */
-function withSignalState({
-  command,
-  args,
-  file,
-  ...state
-}: SignalState & Omit<TaskCommand, 'env'>): CommandLine {
+function withSignalState({ command, args, file, env, ...state }: SignalState & TaskCommand): CommandLine {
   const ignored = Object.entries(os.constants.signals).flatMap(([name, n]) =>
     state.ignoredSignals.has(name) ? [n] : [],
   );
   const blocked = state.blockedSignals;
-  if (ignored.length === 0 && blocked.length === 0) return { file, argv0: command, args };
+  if (ignored.length === 0 && blocked.length === 0) return { file, argv0: command, args, env };
   const trap = ignored.length === 0 ? '' : `trap '' ${[...new Set(ignored)].join(' ')}; `;
   const shell = ['-c', `${trap}exec "$@"`, 'sh', command, ...args];
-  if (blocked.length === 0) return { file: '/bin/sh', argv0: 'sh', args: shell };
-  return { file: ENV, argv0: 'env', args: [`--block-signal=${blocked.join(',')}`, 'sh', ...shell] };
+  if (blocked.length === 0) return { file: '/bin/sh', argv0: 'sh', args: shell, env };
+  return { file: ENV, argv0: 'env', args: [`--block-signal=${blocked.join(',')}`, 'sh', ...shell], env };
 }
 
 /** The caller's blocked signals that can be blocked for the task; none if this env(1) cannot do it. */

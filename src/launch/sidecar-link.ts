@@ -3,11 +3,12 @@
 import type { ChildProcess } from 'node:child_process';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FromSidecar, ToSidecar } from '../model/format/messages.ts';
+import type { Alive, FromSidecar, ToSidecar } from '../model/format/messages.ts';
 import { MessageReader, messageText } from '../model/format/shared-sidecar.ts';
 import { type BackOff, newDeferred, pauseAfter } from '../model/waiting.ts';
 import { clockMs } from '../native/clock.ts';
 import { descriptorOf, peerOf } from '../native/peer.ts';
+import { Heartbeat, type Pace } from './heartbeat.ts';
 import { hasEnded, noteOwnChild } from './own-children.ts';
 import type { StartedSidecar } from './sidecar-start.ts';
 
@@ -41,16 +42,28 @@ export function linkToChild(
   { child, gone }: StartedSidecar,
   hear: OnMessage,
   ownChildren: Set<number>,
+  pace?: Pace,
 ): SidecarLink {
   noteOwnChild(child, ownChildren);
-  child.on('message', (message) => hear(message as FromSidecar));
+  const heartbeat = new Heartbeat(child, pace);
+  child.on('message', (message: FromSidecar | Alive) => {
+    heartbeat.heard();
+    if (message.kind !== 'alive') hear(message);
+  });
   return {
     pid: child.pid,
     send: (message) => {
+      if ('deadlineMs' in message) heartbeat.endsAt(message.deadlineMs);
       if (child.connected) child.send(message, () => undefined);
     },
-    gone: gone.then((how) => ({ how, wasThere: true })),
-    close: () => endOf(child),
+    gone: gone.then((how) => {
+      heartbeat.close();
+      return { how: heartbeat.hasKilled ? 'it hung, and was killed' : how, wasThere: true };
+    }),
+    close: () => {
+      heartbeat.close();
+      return endOf(child);
+    },
   };
 }
 

@@ -97,13 +97,13 @@ export interface Task {
 
 /** @throws CaptureError with status 126 or 127 if the kernel does not start it. */
 export async function startTask(options: TaskOptions): Promise<Task> {
-  const { file, argv0, args } = commandLineOf(options);
+  const { file, argv0, args, env } = commandLineOf(options);
   let child: ChildProcess;
   try {
     child = spawn(file, args, {
       argv0,
       cwd: options.workdir,
-      env: options.env,
+      env,
       stdio: stdioOf(options.fds),
       detached: !options.sharesGroup,
     });

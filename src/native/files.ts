@@ -1,7 +1,6 @@
 // File calls that keep capture inside the work directory and out of the way of programs that write: open beneath a
 // directory, find writers, rename without overwriting, lock, set times. None of them ever blocks on a FIFO or a device.
 import fs from 'node:fs';
-import { dirname } from 'node:path';
 import { errnoOf } from '../model/errors.ts';
 import type { FileFacts } from '../model/file/file-state.ts';
 import { encodePath, type RelPath } from '../model/path.ts';
@@ -90,28 +89,23 @@ export function openRegular(path: string, flags: number): number {
   throw systemError('open (not a regular file)', 'EINVAL', path);
 }
 
-const OTHERS_MAY_WRITE = 0o002;
-
 /**
- * Opens a file that the user has named, to append to it; makes it with the mode 0644 under the umask. Where others may
- * write in its directory, another user's link is not followed (as by fs.protected_symlinks, proc_sys_fs(5), which only
- * knows sticky directories), and another user's FIFO or device is not opened: EPERM. A FIFO that nobody reads: ENXIO.
+ * Opens a file that the user has named, to append to it; makes it with the mode 0644 under the umask. Another user's
+ * link is not followed, and their FIFO is not opened: EPERM. fs.protected_symlinks (proc_sys_fs(5)) knows only sticky
+ * directories, and a directory of a group is none. A FIFO that nobody reads: ENXIO.
  */
 export function openToAppend(file: string): number {
   const { O_WRONLY, O_APPEND, O_CREAT, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
   const path = encodePath(file);
   const there = fs.lstatSync(path, { throwIfNoEntry: false });
-  const isPlain = there === undefined || there.isFile();
-  if (
-    !isPlain &&
-    !isOursOrRoots(there.uid) &&
-    (fs.statSync(encodePath(dirname(file))).mode & OTHERS_MAY_WRITE) !== 0
-  )
-    throw systemError(`open (made by user ${there.uid} in a directory that others may write)`, 'EPERM', file);
+  const isLink = there?.isSymbolicLink() === true;
+  if ((isLink || there?.isFIFO() === true) && !isOursOrRoots(there.uid))
+    throw systemError(`open (user ${there.uid} has made this ${isLink ? 'link' : 'FIFO'})`, 'EPERM', file);
   // Whatever takes its place now is neither followed nor waited for.
-  const flags = O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK | (isPlain ? O_NOFOLLOW : 0);
+  const flags = O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK | (isLink ? 0 : O_NOFOLLOW);
   const fd = fs.openSync(path, flags, 0o644);
-  if (!isPlain || fs.fstatSync(fd).isFile()) return fd;
+  const isSpecial = there !== undefined && !there.isFile();
+  if (isSpecial || fs.fstatSync(fd).isFile()) return fd;
   fs.closeSync(fd);
   throw systemError('open (not a regular file)', 'EINVAL', file);
 }

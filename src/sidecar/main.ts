@@ -1,7 +1,7 @@
 // The sidecar's process, started by the launcher of one task, or by a runner for all tasks of this machine. It reports
 // signals and does not obey them; its orders arrive over the channel, or over the connections of the launchers.
 import { EXIT } from '../model/exit-status.ts';
-import type { FromSidecar, ToSidecar } from '../model/format/messages.ts';
+import type { Alive, Ask, FromSidecar, ToSidecar } from '../model/format/messages.ts';
 import { isReported, JOB_SIGNALS } from '../model/relay.ts';
 import { adoptClock, clockMs } from '../native/clock.ts';
 import { guardInspector } from '../native/inspector.ts';
@@ -38,7 +38,8 @@ function serveOurLauncher(): void {
     over: () => process.exit(0),
     failed: () => process.exit(EXIT.internal),
   });
-  process.on('message', (message: ToSidecar) => {
+  process.on('message', (message: ToSidecar | Ask) => {
+    if (message.kind === 'ask') return tell({ kind: 'alive' });
     if (message.kind === 'start') adoptClock(message.clockOffsetMs);
     life.obey(message);
   });
@@ -46,7 +47,7 @@ function serveOurLauncher(): void {
   tell({ kind: 'hello', pid: process.pid });
 }
 
-function tell(message: FromSidecar, then?: () => void): void {
+function tell(message: FromSidecar | Alive, then?: () => void): void {
   if (!process.connected || process.send === undefined) {
     then?.();
     return;

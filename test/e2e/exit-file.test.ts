@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { NOBODY } from '../support/other-user.ts';
 import { openPod, told, type Pod } from './pod.ts';
 import { openS3Place } from './s3-place.ts';
 import { BIN, openPlace, until, type Place, type Run } from './support.ts';
@@ -138,6 +139,36 @@ describe('what the exit file says', () => {
     expect(await run.status).toBe(0);
     expect(place.text('r.dat.0')).toBe('result');
   });
+
+  it('is an old one that cannot be removed: then the attempt is not handed over', async () => {
+    fs.mkdirSync(place.at('status'));
+    const run = await pod.handOff(EXIT_FILE);
+    expect(await run.status).toBe(64);
+    expect(run.stderr()).toMatch(
+      /cannot remove the old .*status \(--exit-file\)[^]*the watch would end at once/,
+    );
+  });
+
+  it.runIf(process.getuid?.() === 0)(
+    'is none while it is of another user, in a sticky directory',
+    async () => {
+      const shared = `${place.dir}/shared`;
+      const file = `${shared}/status`;
+      fs.mkdirSync(shared);
+      fs.chmodSync(shared, 0o1777);
+      fs.writeFileSync(file, '5\n');
+      fs.chownSync(file, NOBODY, NOBODY);
+      const handed = await pod.handOff(['--exit-file', file]);
+      expect(await handed.status, handed.stderr()).toBe(0);
+      const run = await pod.watch(['--exit-file', file]);
+      expect(run.stderr()).toContain(`user ${NOBODY} has made it`);
+      write('r.dat', 'result');
+      fs.unlinkSync(file);
+      fs.writeFileSync(file, '0\n');
+      expect(await run.status).toBe(0);
+      expect(place.text('r.dat.0')).toBe('result');
+    },
+  );
 
   it('cannot stand in a directory that is not there', async () => {
     const run = pod.begin(['--exit-file', 'no/status']);

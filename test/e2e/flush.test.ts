@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
+import net from 'node:net';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startS3Server, type S3Server } from '../s3-server/server.ts';
@@ -286,6 +287,23 @@ describe('the control socket of a run', () => {
     expect(place.keys()).toEqual(['a.dat.0', 'b.dat.0']);
     go();
     expect(await task.status).toBe(0);
+  });
+
+  it.runIf(process.getuid?.() === 0)('is not believed if it is of another user, also by root', async () => {
+    const control = `${place.dir}/control`;
+    const answer = JSON.stringify({ kind: 'flushed', left: [], more: 0, open: [] });
+    const server = net.createServer((client) => client.on('data', () => client.end(`${answer}\n`)));
+    server.listen(control);
+    await once(server, 'listening');
+    try {
+      expect(await place.capture(['flush', '--strict', '--control', control]).status).toBe(0);
+      fs.chownSync(control, NOBODY, NOBODY);
+      const asked = place.capture(['flush', '--strict', '--control', control]);
+      expect(await asked.status).toBe(69);
+      expect(asked.stderr()).toContain(`user ${NOBODY} listens there, and you are 0`);
+    } finally {
+      server.close();
+    }
   });
 
   it.runIf(process.getuid?.() === 0)('answers no other user', async () => {

@@ -83,6 +83,14 @@ export type ToSidecar =
       readonly preempted: boolean;
     };
 
+/** The launcher's question whether its own sidecar hangs, and the answer. No run hears of them. */
+export interface Ask {
+  readonly kind: 'ask';
+}
+export interface Alive {
+  readonly kind: 'alive';
+}
+
 /** Unsolicited reports of the sidecar while the task runs. */
 export type SidecarReport = Extract<
   FromSidecar,

@@ -1,6 +1,6 @@
 // `--exit-file`: how `capture watch` learns that the task of another container has ended, and with what status. The
 // task's side writes its exit status as decimal text, in place or by rename. Never follows a link, opens only a regular
-// file, and never reads more bytes than a status can have.
+// file, and never reads more bytes than a status can have. A file that another user could have made is none.
 import fs from 'node:fs';
 import path from 'node:path';
 import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
@@ -12,7 +12,6 @@ import { isStrangers } from '../../native/users.ts';
 
 /** `255` with blanks around it and a line end. */
 const LIMIT_BYTES = 16;
-/** S_ISVTX of inode(7). */
 /** Text without a line end may be incomplete. It counts as complete once it has been unchanged for this long. */
 const SETTLED_MS = 500;
 /** The interval of looks in case the kernel reports nothing (no inotify instance is left, the directory was moved). */
@@ -40,8 +39,8 @@ export interface ExitFile {
   close(): void;
 }
 
-/** Throws status 64 if the directory of the file does not exist. */
-export function openExitFile(file: string): ExitFile {
+/** `warn` hears of a stranger's file, once. Throws status 64 if the directory of the file does not exist. */
+export function openExitFile(file: string, warn: (message: string, hint: string) => void): ExitFile {
   const dir = path.dirname(file);
   if (!fs.statSync(encodePath(dir), { throwIfNoEntry: false })?.isDirectory()) {
     throw new CaptureError(EXIT.usage, `cannot wait for ${showPath(file)} (--exit-file): no such directory`, {
@@ -52,8 +51,9 @@ export function openExitFile(file: string): ExitFile {
   let isSaid = false;
   let before: string | undefined;
   let settling: NodeJS.Timeout | undefined;
+  const readOurs = newReader(file, warn);
   const look = (): void => {
-    const read = isSaid ? undefined : readText(file);
+    const read = isSaid ? undefined : readOurs();
     if (read === undefined || read.text === '') return;
     const { text } = read;
     if (text.endsWith('\n') || (text === before && settling === undefined)) {
@@ -84,11 +84,29 @@ export function openExitFile(file: string): ExitFile {
   return {
     said: said.promise,
     close,
-    isThere: () => (readText(file)?.text ?? '') !== '',
+    isThere: () => (readOurs()?.text ?? '') !== '',
     look: () => {
       look();
       return isSaid;
     },
+  };
+}
+
+/** Reads the file, unless it is a stranger's. */
+function newReader(file: string, warn: (message: string, hint: string) => void): () => Written | undefined {
+  let isSaid = false;
+  return () => {
+    const read = readText(file);
+    if (read === undefined || 'text' in read) return read;
+    if (!isSaid) {
+      const who = `user ${read.strangerUid} has made it, in a directory for all users`;
+      warn(
+        `${showPath(file)} (--exit-file) does not count: ${who}`,
+        'name a file in a directory of your own',
+      );
+    }
+    isSaid = true;
+    return undefined;
   };
 }
 
@@ -110,15 +128,15 @@ interface Written {
 /**
  * Undefined while there is nothing to read. For a file that cannot be a status file it returns text that is no status.
  */
-function readText(file: string): Written | undefined {
+function readText(file: string): Written | { readonly strangerUid: number } | undefined {
   const bytes = Buffer.alloc(LIMIT_BYTES + 1);
   let fd: number;
   try {
     // Opening a FIFO would wake its writer (fifo(7)), so only a regular file is opened.
     const stat = fs.lstatSync(encodePath(file), { throwIfNoEntry: false });
     if (stat === undefined) return undefined;
+    if (isStrangers(file, stat.uid)) return { strangerUid: stat.uid };
     if (!stat.isFile()) return noStatus('no regular file');
-    if (isStrangers(file, stat.uid)) return noStatus(`a file of user ${stat.uid}`);
     fd = fs.openSync(
       encodePath(file),
       fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK,

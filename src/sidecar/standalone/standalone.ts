@@ -32,7 +32,8 @@ const OURS_NEXT_MS = 5000;
 /** Resolves to the exit status once everything is stored, or cannot be stored in the time that is left. */
 export async function runStandalone(settings: Settings, log: Log): Promise<ExitStatus> {
   const stops = openStops();
-  const exitFile = settings.exitFile === undefined ? undefined : openExitFile(settings.exitFile);
+  const warn = (message: string, hint: string): void => log.warn(message, { hint });
+  const exitFile = settings.exitFile === undefined ? undefined : openExitFile(settings.exitFile, warn);
   const notices = openWatchNotices(settings, log);
   const fenced = newDeferred<string>();
   try {

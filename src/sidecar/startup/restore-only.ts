@@ -3,14 +3,17 @@
 import fs from 'node:fs';
 import type { Log } from '../../log/log.ts';
 import { warnOnce } from '../../log/once.ts';
+import { CaptureError, reasonOf } from '../../model/errors.ts';
+import { EXIT } from '../../model/exit-status.ts';
 import { generationName, type History, unionOf } from '../../model/checkpoint/history.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
 import type { KeyScope } from '../../model/format/keys.ts';
 import { keyIndex, type Settings, type StoreSettings } from '../../model/format/settings.ts';
 import { submissionNote } from '../../model/outcome/other-runs.ts';
-import { encodePath } from '../../model/path.ts';
+import { encodePath, showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
+import { isStrangers } from '../../native/users.ts';
 import { describeRecovered, recoverReclaims } from '../../reclaim/recover.ts';
 import { listRecords } from '../../records/list.ts';
 import { readNewest } from '../../records/read.ts';
@@ -130,8 +133,7 @@ export async function handOver(settings: Settings, log: Log, signal: AbortSignal
     if (started.kind === 'done-already') return `done already in attempt ${started.attempt}`;
     const { context, restored, close } = started;
     try {
-      // All containers of the pod were started again, and the file is an earlier task's: the watch would end at once.
-      if (settings.exitFile !== undefined) fs.rmSync(encodePath(settings.exitFile), { force: true });
+      if (settings.exitFile !== undefined) removeOld(settings.exitFile);
       await record(context, restored);
       if (restored.generation === undefined)
         await sayNothingRestored({ ...context, signal: patience.signal });
@@ -144,6 +146,24 @@ export async function handOver(settings: Settings, log: Log, signal: AbortSignal
     return `attempt ${context.attempt} is ready for capture watch: restored ${checkpoint} (${plural(files, 'file')} in all) from ${context.store.url}`;
   } finally {
     outage.close();
+  }
+}
+
+/**
+ * All containers of the pod were started again, and the exit file is an earlier task's: the watch would end at once. It
+ * warns of a stranger's, and waits for another one.
+ */
+function removeOld(exitFile: string): void {
+  const path = encodePath(exitFile);
+  try {
+    const owner = fs.lstatSync(path, { throwIfNoEntry: false })?.uid;
+    if (owner !== undefined && !isStrangers(exitFile, owner)) fs.rmSync(path, { force: true });
+  } catch (error) {
+    throw new CaptureError(
+      EXIT.usage,
+      `cannot remove the old ${showPath(exitFile)} (--exit-file): ${reasonOf(error)}`,
+      { hint: 'the watch would end at once: remove it, or name another file', cause: error },
+    );
   }
 }
 
