@@ -29,6 +29,7 @@ import { sharesOurGroup, type StartedSidecar } from './sidecar-start.ts';
 import { listenForSignals } from './signals.ts';
 import { type EndRequest, Supervision } from './supervision.ts';
 import { findCommand, RUNNER_VARIABLE, startTask, type Task, taskEnvironment } from './task.ts';
+import { Writers } from './writers.ts';
 
 /** A fenced sidecar has nothing left to write; it gets this long to exit. */
 const FENCED_GOODBYE_MS = 10_000;
@@ -230,8 +231,7 @@ async function endLeftBehind(
   const { settings, supervision, orphans, sidecar, workdir } = launched;
   const { lastCall } = supervision;
   const { stuck, writersStoppedAtMs } = await endLeftovers({
-    workdir: workdir.now,
-    declared: compileManifest(settings.manifest),
+    writers: new Writers(workdir, compileManifest(settings.manifest)),
     runToken,
     members: () => orphans.members(sidecar.pid()),
     change: (ms) => orphans.change(ms),

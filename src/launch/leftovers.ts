@@ -2,21 +2,21 @@
 // stays. After the task's main process has ended, the launcher waits for processes that still write a declared file,
 // and ends all others. None is left when the final scan begins.
 import fs from 'node:fs';
-import type { Interest } from '../model/file/file-state.ts';
 import type { Usage } from '../model/format/messages.ts';
-import { decodePath, encodePath } from '../model/path.ts';
-import { currentPath } from '../native/beneath.ts';
+import { encodePath } from '../model/path.ts';
+import type { WorkDir } from '../native/beneath.ts';
 import { clockMs } from '../native/clock.ts';
 import { reapChild } from '../native/ended.ts';
-import { writableDescriptors } from '../native/open-files.ts';
-import { childPids } from '../native/proc-reader.ts';
+import { addTree, childPids, type ProcessFacts } from '../native/proc-reader.ts';
 import {
   becomeSubreaper,
   descendants,
+  lifeOf,
   processesWithEnvironment,
-  readProc,
+  readStat,
   sendSignal,
 } from '../native/processes.ts';
+import type { Writers } from './writers.ts';
 
 export interface Orphans {
   /**
@@ -31,6 +31,9 @@ export interface Orphans {
   close(): void;
 }
 
+/** How often a look that finds nobody is repeated while children are left. Then these count as living. */
+const MOST_LOOKS = 100;
+
 /**
  * Adopts orphans from now on; call it before anything is started. It never reaps the launcher's own children: whoever
  * started one takes its status. `ownChildren`: these running children. Whoever starts one adds it in the same turn of
@@ -38,19 +41,35 @@ export interface Orphans {
  */
 export function adoptOrphans(ownChildren: ReadonlySet<number>): Orphans {
   // A shell that starts something in the background and then execs capture leaves it as the launcher's child.
-  const before = childPids().filter((pid) => !ownChildren.has(pid));
+  const before = new Set(childPids().filter((pid) => !ownChildren.has(pid)));
   becomeSubreaper();
   const waiting = new Set<() => void>();
   let usage: Usage = { cpuS: 0, maxRssBytes: 0 };
   const reap = (): void => {
     for (const pid of childPids()) {
-      if (!ownChildren.has(pid)) usage = usageOfBoth(usage, reapChild(pid)?.usage);
+      const reaped = ownChildren.has(pid) ? undefined : reapChild(pid);
+      if (reaped === undefined) continue;
+      before.delete(pid); // Another process may get this pid.
+      usage = usageOfBoth(usage, reaped.usage);
     }
+  };
+  const ended = (): void => {
+    reap();
     for (const wake of waiting) wake();
   };
-  process.on('SIGCHLD', reap);
+  process.on('SIGCHLD', ended);
   return {
-    members: (sidecarPid) => descendants(process.pid, new Set([...before, sidecarPid ?? 0])),
+    members: (sidecarPid) => {
+      const without = new Set([...before, sidecarPid ?? 0]);
+      const mayHide = (pid: number): boolean => !ownChildren.has(pid) && !before.has(pid);
+      for (let look = 1; ; look += 1) {
+        const { living, children } = lookBelowUs(without);
+        if (living.length > 0) return living;
+        const others = children.filter(mayHide);
+        if (others.length === 0 || look === MOST_LOOKS) return others;
+        reap();
+      }
+    },
     change: (ms) =>
       new Promise((resolve) => {
         const wake = (): void => {
@@ -65,10 +84,28 @@ export function adoptOrphans(ownChildren: ReadonlySet<number>): Orphans {
       return usage;
     },
     close: () => {
-      process.removeListener('SIGCHLD', reap);
+      process.removeListener('SIGCHLD', ended);
       for (const wake of waiting) wake();
     },
   };
+}
+
+/**
+ * No look is a snapshot: a process may fork and end behind our back. But the kernel appends an adopted orphan to the end
+ * of our list of children, and a child that has ended stays in it until we reap it. So if one reading of the list finds
+ * none but our own, no other process is left.
+ */
+function lookBelowUs(without: ReadonlySet<number>): {
+  readonly living: readonly number[];
+  readonly children: readonly number[];
+} {
+  const found = new Map<number, ProcessFacts>();
+  addTree(found, process.pid, without);
+  const { children } = found.get(process.pid) ?? {};
+  // The kernel lists no children (no CONFIG_PROC_CHILDREN).
+  if (children === undefined) return { living: descendants(process.pid, without), children: childPids() };
+  found.delete(process.pid);
+  return { living: [...found].flatMap(([pid, facts]) => (lifeOf(facts) === 'dead' ? [] : [pid])), children };
 }
 
 export function usageOfBoth(one: Usage, other: Usage | undefined): Usage {
@@ -91,9 +128,7 @@ const AFTER_SIGKILL_MS = 4000;
 const LOOK_EVERY_MS = 100;
 
 interface LeftoverOptions {
-  /** The current path of the work directory: the task may have moved it. */
-  readonly workdir: () => string;
-  readonly declared: Pick<Interest, 'wants'>;
+  readonly writers: Pick<Writers, 'among'>;
   /** CAPTURED_RUN of this task. */
   readonly runToken: string;
   /** Living processes of the task. */
@@ -110,39 +145,67 @@ interface LeftoversEnded {
   /** Pids that survived SIGKILL. */
   readonly stuck: readonly number[];
   /**
-   * When the first process with a declared file open for writing was told to end, ms since the epoch: closes from then
-   * on prove nothing. Undefined: there was none.
+   * When the first process that may have had a declared file open for writing was told to end, ms since the epoch:
+   * closes from then on prove nothing. Undefined: there was none.
    */
   readonly writersStoppedAtMs: number | undefined;
 }
 
+/** A process that was told to end. */
+interface Told {
+  /** The time of SIGTERM, ms. */
+  readonly atMs: number;
+  /** The time of SIGKILL, ms. */
+  readonly killedAtMs: number | undefined;
+}
+
 /** Waits for writers and ends all other processes. */
 export async function endLeftovers(options: LeftoverOptions): Promise<LeftoversEnded> {
-  const terminatedAtMs = new Map<number, number>(); // pid -> time of SIGTERM, ms
-  const killedAtMs = new Map<number, number>(); // pid -> time of SIGKILL, ms
+  /** What the previous look found. */
+  let seen: ReadonlySet<number> = new Set();
+  let told: ReadonlyMap<number, Told> = new Map();
+  /** Of those who may still end, the one that was told first. */
+  let eldest: Told | undefined;
   let writersStoppedAtMs: number | undefined;
   for (;;) {
     const nowMs = clockMs();
     const mayWrite = nowMs < options.writersUntilMs();
     const members = options.members();
+    const elsewhere = mayWrite ? processesElsewhere(options) : [];
+    // oxlint-disable-next-line no-await-in-loop -- look after look
+    const writers = await options.writers.among([...members, ...elsewhere]);
+    const isStuck = ({ killedAtMs }: Told): boolean => nowMs - (killedAtMs ?? nowMs) >= AFTER_SIGKILL_MS;
+    const left = new Map<number, Told>();
     for (const pid of members) {
-      if (mayWrite && writesDeclared(pid, options)) continue;
-      const sinceMs = terminatedAtMs.get(pid);
-      if (sinceMs === undefined) {
-        if (!mayWrite && writesDeclared(pid, options)) writersStoppedAtMs ??= nowMs;
+      // Whatever a process starts has no more time than itself: else a chain of forks would never be killed.
+      const parent = seen.has(pid) ? undefined : eldest;
+      const before = told.get(pid);
+      const one = before ?? parent ?? { atMs: nowMs, killedAtMs: undefined };
+      if (mayWrite && writers.has(pid)) {
+        if (before !== undefined) left.set(pid, before);
+        continue;
+      }
+      if (before === undefined) {
+        if (writers.has(pid)) writersStoppedAtMs ??= nowMs;
         terminate(pid);
       }
-      terminatedAtMs.set(pid, sinceMs ?? nowMs);
-      if (nowMs >= Math.min((sinceMs ?? nowMs) + KILL_AFTER_MS, options.killAtMs() ?? Infinity)) {
-        sendSignal(pid, 'SIGKILL');
-        killedAtMs.set(pid, killedAtMs.get(pid) ?? nowMs);
-      }
+      const isDue = nowMs >= Math.min(one.atMs + KILL_AFTER_MS, options.killAtMs() ?? Infinity);
+      if (isDue) kill(pid, writers);
+      left.set(pid, { ...one, killedAtMs: one.killedAtMs ?? (isDue ? nowMs : undefined) });
     }
-    const stuck = members.filter((pid) => nowMs - (killedAtMs.get(pid) ?? nowMs) >= AFTER_SIGKILL_MS);
-    const othersWrite = mayWrite && processesElsewhere(options).some((pid) => writesDeclared(pid, options));
+    const stuck = [...left].flatMap(([pid, one]) => (isStuck(one) ? [pid] : []));
+    const othersWrite = elsewhere.some((pid) => writers.has(pid));
     if (stuck.length === members.length && !othersWrite) return { stuck, writersStoppedAtMs };
+    seen = new Set(members);
+    told = left;
+    eldest = [...left.values()].filter((one) => !isStuck(one)).toSorted(byTime)[0];
+    // oxlint-disable-next-line no-await-in-loop -- look after look
     await options.change(LOOK_EVERY_MS);
   }
+}
+
+function byTime(one: Told, other: Told): number {
+  return one.atMs - other.atMs;
 }
 
 /** The warning about processes that could not be ended. */
@@ -158,6 +221,17 @@ function terminate(pid: number): void {
 }
 
 /**
+ * With all of its group, unless that is ours or holds a writer: who forks faster than we look escapes a signal to one
+ * process, and none to a group (fork(2) fails while a signal for the group is pending).
+ */
+function kill(pid: number, writers: ReadonlySet<number>): void {
+  const group = readStat(pid)?.group ?? 0;
+  // 0: the group of a process outside of our namespace.
+  const isTheirs = group > 1 && group !== readStat(process.pid)?.group && writers.size === 0;
+  sendSignal(isTheirs ? -group : pid, 'SIGKILL');
+}
+
+/**
  * Processes with the token of this run that are not descendants of the launcher: a daemon started them for the task (a
  * job step, a container). The launcher waits while they write, and never signals them: a job that the task has
  * submitted carries the token too.
@@ -166,39 +240,12 @@ function processesElsewhere(options: LeftoverOptions): readonly number[] {
   return processesWithEnvironment(`CAPTURED_RUN=${options.runToken}`).filter((pid) => pid !== process.pid);
 }
 
-/** Does this process have a declared file open for writing, or mapped so (proc_pid_fdinfo(5), proc_pid_maps(5))? */
-function writesDeclared(pid: number, options: LeftoverOptions): boolean {
-  return writtenFiles(pid).some((file) => {
-    const below = `${options.workdir()}/`;
-    return file.startsWith(below) && options.declared.wants(file.slice(below.length));
-  });
-}
-
-function writtenFiles(pid: number): readonly string[] {
-  const open = writableDescriptors(pid).flatMap(({ link }) => linkTarget(link));
-  const mapped = [...(readProc(pid, 'maps') ?? '').matchAll(/^\S+ .w.s (?:\S+ +){3}(\/.*)$/gm)].map((match) =>
-    decodePath(Buffer.from(match[1] ?? '', 'latin1')),
-  );
-  return [...open, ...mapped];
-}
-
-function linkTarget(link: string): readonly string[] {
-  try {
-    const file = decodePath(fs.readlinkSync(link, { encoding: 'buffer' }));
-    return file.endsWith(' (deleted)') ? [] : [file];
-  } catch {
-    return []; // closed since
-  }
-}
-
-export interface HeldWorkdir {
-  /** The real path. If the task has removed the directory, a path where nothing exists. */
-  now(): string;
+export interface HeldWorkdir extends WorkDir {
   close(): void;
 }
 
 /** Opened before the task starts: the task may move the directory, or create another one of its name. */
 export function holdWorkdir(path: string): HeldWorkdir {
   const fd = fs.openSync(encodePath(path), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
-  return { now: () => currentPath(fd), close: () => fs.closeSync(fd) };
+  return { fd, path, close: () => fs.closeSync(fd) };
 }

@@ -1,6 +1,8 @@
-// Which files a process has open for writing, from proc_pid_fd(5) and proc_pid_fdinfo(5). None if the process is gone,
-// or is another user's.
+// Which files a process has open for writing, or mapped so, from proc_pid_fd(5), proc_pid_fdinfo(5) and proc_pid_maps(5).
+// Never takes a process that it may not look into for one that has no file open.
 import fs from 'node:fs';
+import { errnoOf } from '../model/errors.ts';
+import { decodePath } from '../model/path.ts';
 import { readProc } from './processes.ts';
 
 const O_ACCMODE = 0o3;
@@ -14,6 +16,7 @@ export interface WritableDescriptor {
   readonly position: number;
 }
 
+/** None if the process is gone, or is hidden from us. */
 export function writableDescriptors(pid: number): readonly WritableDescriptor[] {
   return descriptorNumbers(pid).flatMap((fd) => {
     const info = readProc(pid, `fdinfo/${fd}`) ?? '';
@@ -22,6 +25,36 @@ export function writableDescriptors(pid: number): readonly WritableDescriptor[] 
     const position = Number(/^pos:\s*(\d+)/m.exec(info)?.[1] ?? 0);
     return [{ link: `/proc/${pid}/fd/${fd}`, appends: (flags & fs.constants.O_APPEND) !== 0, position }];
   });
+}
+
+/** A regular file with a name. The kernel tells the name under which the process has opened it. */
+export interface WritableFile {
+  readonly path: string;
+  readonly inode: bigint;
+}
+
+/** Undefined if we may not look into the process: another user's, or not dumpable (prctl(2), PR_SET_DUMPABLE). */
+export function writableFiles(pid: number): readonly WritableFile[] | undefined {
+  if (!mayLookInto(pid)) return undefined;
+  const open = writableDescriptors(pid).flatMap(({ link }) => openFile(link));
+  const mapped = [...(readProc(pid, 'maps') ?? '').matchAll(/^\S+ .w.s (?:\S+ +){2}(\d+) +(\/.*)$/gm)].map(
+    ([, inode = '', path = '']) => ({
+      path: decodePath(Buffer.from(path, 'latin1')),
+      inode: BigInt(inode),
+    }),
+  );
+  return [...open, ...mapped];
+}
+
+function openFile(link: string): readonly WritableFile[] {
+  try {
+    const path = decodePath(fs.readlinkSync(link, { encoding: 'buffer' }));
+    if (!path.startsWith('/') || path.endsWith(' (deleted)')) return [];
+    const stat = fs.statSync(link, { bigint: true });
+    return stat.isFile() ? [{ path, inode: stat.ino }] : [];
+  } catch {
+    return []; // closed since
+  }
 }
 
 /** The offset of the next byte that this process writes to its descriptor `fd`: with O_APPEND, the end of the file. */
@@ -36,10 +69,21 @@ export function nextByteOf(pid: number, fd: number): number {
   }
 }
 
+/** As the kernel decides for all of these files (ptrace(2), access mode checking). True if the process is gone. */
+function mayLookInto(pid: number): boolean {
+  try {
+    fs.readlinkSync(`/proc/${pid}/cwd`);
+    return true;
+  } catch (error) {
+    const code = errnoOf(error);
+    return code !== 'EACCES' && code !== 'EPERM';
+  }
+}
+
 function descriptorNumbers(pid: number): readonly string[] {
   try {
     return fs.readdirSync(`/proc/${pid}/fd`);
   } catch {
-    return []; // gone, or another user's
+    return []; // gone, or hidden
   }
 }

@@ -140,11 +140,15 @@ export function childPids(): readonly number[] {
   );
 }
 
-/** Adds a process and all of its descendants, except `self` and the descendants of `self`. */
-export function addTree(found: Map<number, ProcessFacts>, root: number, self?: number): void {
+/** Adds a process and all of its descendants, without the subtrees of the pids in `without`. */
+export function addTree(
+  found: Map<number, ProcessFacts>,
+  root: number,
+  without: ReadonlySet<number> = new Set(),
+): void {
   const reader = new ProcReader();
   const visit = (pid: number): void => {
-    if (pid === self || found.has(pid)) return;
+    if (without.has(pid) || found.has(pid)) return;
     const facts = reader.read(pid);
     if (facts === undefined) return;
     found.set(pid, facts);

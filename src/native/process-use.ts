@@ -80,9 +80,10 @@ export class TaskUseReader {
   #processes(): Map<number, ProcessFacts> {
     const { launcher, self, token } = this.#task;
     const found = new Map<number, ProcessFacts>();
-    addTree(found, launcher, self);
+    const without = new Set([self]);
+    addTree(found, launcher, without);
     if ([...found.values()].some(({ name }) => startsElsewhere(name)))
-      for (const pid of processesWithEnvironment(`CAPTURED_RUN=${token}`)) addTree(found, pid, self);
+      for (const pid of processesWithEnvironment(`CAPTURED_RUN=${token}`)) addTree(found, pid, without);
     return found;
   }
 }

@@ -1,7 +1,11 @@
 import fs from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Settings } from '../../src/model/format/settings.ts';
 import { eachInItsLab, fixture, isRunning, stateOf, until } from './harness.ts';
 import type { Lab } from './harness.ts';
+
+const NOBODY = 65_534;
+const isRoot = process.getuid?.() === 0;
 
 let lab: Lab;
 eachInItsLab((made) => {
@@ -21,6 +25,49 @@ describe('what the task leaves running', () => {
     fs.writeFileSync(lab.file('go'), '');
     expect(await capture.status).toBe(0);
     expect(lab.lines('finished')).toEqual(['yes']);
+  });
+
+  test('is waited for while it writes a declared file by a name that is not in the work directory', async () => {
+    const outside = fs.mkdtempSync(`${lab.dir}-`);
+    onTestFinished(() => fs.rmSync(outside, { recursive: true }));
+    fs.writeFileSync(lab.file('r.dat'), '');
+    fs.linkSync(lab.file('r.dat'), `${outside}/name`);
+    const holder = [fixture('hold-open.sh'), `${outside}/name`, 'go'];
+    const capture = lab.capture([fixture('leave-running.sh'), ...holder]);
+    await until('the canary is asked to end', () => lab.lines('canary').includes('asked'));
+    fs.writeFileSync(lab.file('go'), '');
+    expect(await capture.status).toBe(0);
+    expect(lab.lines('finished')).toEqual(['yes']);
+  });
+
+  /** Nobody else of its user may look into the holder; root only without CAP_SYS_PTRACE. */
+  const holdHidden = (file: string, settings: Partial<Settings>, without = '-sys_ptrace') => {
+    for (const name of ['r.dat', 'other.txt']) fs.writeFileSync(lab.file(name), '');
+    if (isRoot) fs.chownSync(lab.file('r.dat'), NOBODY, NOBODY);
+    return lab.shell(
+      isRoot ? `exec setpriv --bounding-set=${without} "$@"` : 'exec "$@"',
+      [fixture('leave-running.sh'), process.execPath, fixture('hold-hidden.mjs'), file, 'go'],
+      { settings },
+    );
+  };
+
+  describe.each([
+    ['the kernel gives leases', '-sys_ptrace', true],
+    // Another user's file, without CAP_LEASE.
+    ['the kernel gives no leases', '-sys_ptrace,-lease', isRoot],
+  ])('and nobody may look into it, where %s,', (_, without, isPossible) => {
+    test.runIf(isPossible)('is waited for while somebody writes a declared file', async () => {
+      const capture = holdHidden('r.dat', {}, without);
+      await until('the canary is asked to end', () => lab.lines('canary').includes('asked'));
+      fs.writeFileSync(lab.file('go'), '');
+      expect(await capture.status).toBe(0);
+      expect(lab.lines('finished')).toEqual(['yes']);
+    });
+
+    test.runIf(isPossible)('is ended when nobody writes a declared file', async () => {
+      expect(await holdHidden('other.txt', { graceMs: 600_000 }, without).status).toBe(0);
+      expect(lab.lines('finished')).toEqual([]);
+    });
   });
 
   test('is waited for no longer than the grace', async () => {
@@ -51,6 +98,16 @@ describe('what the task leaves running', () => {
     expect(isRunning(spinner)).toBe(true);
     expect(await capture.status).toBe(0);
     expect(isRunning(spinner)).toBe(false);
+  });
+
+  test('is killed when it ignores SIGTERM and forks all the time, and no look can find it', async () => {
+    const { child, status } = lab.capture([fixture('leave-chain.sh'), 'chain', 'end', 'late']);
+    await new Promise((resolve) => child.once('exit', resolve));
+    // Who has escaped writes now. It holds our pipe, so the status comes after it has ended.
+    fs.writeFileSync(lab.file('end'), '');
+    expect(await status).toBe(0);
+    expect(lab.lines('chain')).toEqual(['up']);
+    expect(fs.existsSync(lab.file('late'))).toBe(false);
   });
 
   test('is all gone before the final scan begins', async () => {
