@@ -193,12 +193,12 @@ class GrowingRow {
     }
     this.#seenMs = Math.max(this.#seenMs ?? 0, at.modifiedMs ?? 0) || undefined;
     if (!isRecord(at)) return;
-    this.#newest = isEmpty ? { ...at, kind: 'started', status: undefined } : at;
+    const told: RecordAt = isEmpty ? { ...at, kind: 'started', status: undefined } : at;
+    this.#newest = told;
     this.#newestOfEach.set(at.attempt, at.key);
     if (at.seq === 0) this.#claimedMs = at.modifiedMs;
-    if (at.seq === 0 || isEmpty) return;
-    this.#telling = at;
-    if (at.kind === 'checkpoint') this.#checkpointMs = at.modifiedMs;
+    else this.#telling = told;
+    if (told.kind === 'checkpoint') this.#checkpointMs = at.modifiedMs;
   }
 
   /** Empty if there were only list segments. */
