@@ -216,8 +216,7 @@ async function* pendingUploads(
   });
   let next = await pages.next();
   for (; next.done !== true; next = await pages.next()) {
-    for (const { key, xml } of next.value)
-      if (key.startsWith(prefix)) yield { key, uploadId: xml.text('UploadId') ?? '' };
+    for (const { key, xml } of next.value) yield { key, uploadId: xml.text('UploadId') ?? '' };
   }
   return next.value !== 'unsupported';
 }

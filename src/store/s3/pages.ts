@@ -57,15 +57,17 @@ export async function* pagesOf<Instead extends string = never>(
     if (typeof got === 'string') return got;
     const { found, following, isTruncated } = got;
     if (isTruncated !== 'true' && isTruncated !== 'false') throw undecided(bucket, ask, isTruncated);
-    if (found.some(({ key }) => !key.startsWith(prefix))) throw astray(bucket, ask);
+    const asked = found.filter(({ key }) => key.startsWith(prefix));
+    // Some servers list uploads of all prefixes.
+    if (ascends && asked.length < found.length) throw astray(bucket, ask);
     let last = newest;
     for (const one of found) {
       const key = Buffer.from(one.key);
       if (Buffer.compare(key, last) > 0) last = key;
       else if (isOrdered && ascends) throw unordered(bucket, ask);
     }
-    yield found.map(({ key, xml }) => ({ key: key.slice(bucket.prefix.length), xml }));
-    idlePages = (isOrdered ? last === newest : found.length === 0) ? idlePages + 1 : 0;
+    yield asked.map(({ key, xml }) => ({ key: key.slice(bucket.prefix.length), xml }));
+    idlePages = asked.length === 0 || (isOrdered && last === newest) ? idlePages + 1 : 0;
     newest = last;
     after = following;
     if (after !== undefined && idlePages === MOST_IDLE_PAGES) throw endless(bucket, ask);

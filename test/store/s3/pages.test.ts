@@ -78,15 +78,39 @@ describe.each(LISTINGS)('a listing of %s', (what, entryOf, list) => {
     answer(entryOf(`run7/a${slash}`));
     await expect(list('')).rejects.toThrow('the answer is not one of S3');
   });
+});
 
-  it('with a key of another prefix is refused at once', async () => {
+it.each(LISTINGS.slice(0, 2))(
+  'a listing of %s with a key of another prefix is refused at once',
+  async (what, entryOf, list) => {
     const more = '<NextContinuationToken>1</NextContinuationToken><NextKeyMarker>z</NextKeyMarker>';
-    answer(`<IsTruncated>true</IsTruncated>${more}${entryOf(`run7/b/a${slash}`)}`);
+    answer(`<IsTruncated>true</IsTruncated>${more}${entryOf(what === 'folders' ? 'run7/b/a/' : 'run7/b/a')}`);
     await expect(list('a/')).rejects.toMatchObject({
       kind: 'refused',
       message: expect.stringContaining('the listing has keys of another prefix'),
       hint: expect.stringContaining('AWS_ENDPOINT_URL'),
     });
     expect(pages).toBe(1);
+  },
+);
+
+describe('a listing of uploads, some of another prefix', () => {
+  it('has those of its prefix alone', async () => {
+    answer(LAST + uploadOf('run7/a/x') + uploadOf('run7/b/y'));
+    expect(await uploadsOf('a/')).toEqual(['a/x']);
+  });
+
+  it('is refused if many pages have none of its prefix, although their keys ascend', async () => {
+    server.fault = ({ operation }) => {
+      if (!operation?.startsWith('List')) return undefined;
+      const key = `run7/b/${String((pages += 1)).padStart(5, '0')}`;
+      const body = `<Result><IsTruncated>true</IsTruncated><NextKeyMarker>${key}</NextKeyMarker>${uploadOf(key)}</Result>`;
+      return { kind: 'answer', status: 200, body };
+    };
+    await expect(uploadsOf('a/')).rejects.toMatchObject({
+      kind: 'refused',
+      message: expect.stringContaining('pages in a row lead no further'),
+    });
+    expect(pages).toBe(100);
   });
 });
