@@ -168,7 +168,7 @@ function replace(exam: Exam): Promise<Finding> {
 function get(exam: Exam): Promise<Finding> {
   const { store, body, signal } = exam;
   return checked('get', async () => {
-    const got = await store.get(exam.key('probe'), { signal });
+    const got = await store.get(exam.key('probe'), { aheadBytes: body.byteLength, signal });
     if (got !== undefined && (await holds(got.body, body))) return ok('get', 'what was put comes back');
     const what = got === undefined ? 'an object that was just put is not there' : 'other bytes come back';
     return fail(

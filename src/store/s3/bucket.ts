@@ -81,6 +81,8 @@ export interface ServerFacts {
   readonly otherTags: Set<Operation>;
   /** CRC-32 checksums of parts, which cost far less than md5. `refused` if an upload cannot start with them. */
   checksums: 'asked' | 'refused';
+  /** Whether the checksums in its answers are of the bytes that arrived, or only those that were sent to it. */
+  sums: 'unknown' | 'computed' | 'repeated';
 }
 
 export interface BucketTuning extends TransportTuning {
@@ -123,6 +125,7 @@ export async function openBucket(
       etags: isSession ? 'other' : 'unknown',
       otherTags: new Set(),
       checksums: 'asked',
+      sums: location.isAws ? 'computed' : 'unknown',
     },
     late: new LateWrites(),
     keys: () => keys(),
