@@ -73,11 +73,11 @@ export async function* examineStore(asked: StoreExam): AsyncGenerator<Finding> {
   }
 }
 
-async function credentials({ store }: Exam): Promise<Finding> {
+async function credentials({ store, signal }: Exam): Promise<Finding> {
   const check = 'credentials';
   let access: Access | undefined;
   try {
-    access = await store.access();
+    access = await store.access(signal);
   } catch (error) {
     return failed(check, error);
   }

@@ -282,7 +282,8 @@ function cut(
   { status, headers, body = '' }: Answer,
   { afterBytes, inChunks }: Extract<Fault, { kind: 'cut-answer' }>,
 ): void {
+  const { 'content-length': _, ...rest } = headers ?? {};
   const length = { 'content-length': String(Buffer.byteLength(body)) };
-  response.writeHead(status, { ...headers, ...(inChunks === true ? {} : length) });
+  response.writeHead(status, { ...rest, ...(inChunks === true ? {} : length) });
   response.write(Buffer.from(body).subarray(0, afterBytes), () => response.destroy());
 }

@@ -179,7 +179,7 @@ export interface Store {
    */
   confirm(): Promise<void>;
   /** The credentials in use; undefined for a store without credentials. Sends nothing to the store itself. */
-  access(): Promise<Access | undefined>;
+  access(signal?: AbortSignal): Promise<Access | undefined>;
   close(): Promise<void>;
 }
 
