@@ -73,11 +73,11 @@ export async function* examineStore(asked: StoreExam): AsyncGenerator<Finding> {
   }
 }
 
-async function credentials({ store }: Exam): Promise<Finding> {
+async function credentials({ store, signal }: Exam): Promise<Finding> {
   const check = 'credentials';
   let access: Access | undefined;
   try {
-    access = await store.access();
+    access = await store.access(signal);
   } catch (error) {
     return failed(check, error);
   }
@@ -168,7 +168,7 @@ function replace(exam: Exam): Promise<Finding> {
 function get(exam: Exam): Promise<Finding> {
   const { store, body, signal } = exam;
   return checked('get', async () => {
-    const got = await store.get(exam.key('probe'), { signal });
+    const got = await store.get(exam.key('probe'), { aheadBytes: body.byteLength, signal });
     if (got !== undefined && (await holds(got.body, body))) return ok('get', 'what was put comes back');
     const what = got === undefined ? 'an object that was just put is not there' : 'other bytes come back';
     return fail(

@@ -57,6 +57,23 @@ export function linkSignals(...signals: readonly (AbortSignal | undefined)[]): L
   return { signal: linked.signal, unlink };
 }
 
+/** The result of `work`, or the signal's reason once it aborts. The work itself goes on. */
+export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  let abort = (): void => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason);
+  });
+  setMaxListeners(0, signal);
+  signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
 /** Runs `act` with a linked signal, and unlinks it afterwards. */
 export async function whileLinked<T>(
   signals: readonly (AbortSignal | undefined)[],

@@ -293,7 +293,7 @@ export async function readText(
   key: string,
   signal?: AbortSignal,
 ): Promise<string | null | undefined> {
-  const got = await store.get(key, { signal });
+  const got = await store.get(key, { aheadBytes: RECORD_LIMIT_BYTES, signal });
   if (got === undefined) return undefined;
   const chunks: Uint8Array[] = [];
   let total = 0;

@@ -135,7 +135,8 @@ async function fetchOnce(
   { signal, parallel, decompress, progress, syncedLater }: FetchOptions,
 ): Promise<Fetched> {
   let given = PERMISSION_BITS;
-  const onObject = ({ permissions = PERMISSION_BITS }: ObjectHead): void => void (given &= permissions);
+  const onObject = ({ permissions = PERMISSION_BITS }: Pick<ObjectHead, 'permissions'>): void =>
+    void (given &= permissions);
   const body =
     source.segments === undefined
       ? objectStream(store, source.key, { parallel, sizeHintBytes: source.size, signal, onObject })

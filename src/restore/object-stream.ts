@@ -21,7 +21,7 @@ export interface StreamOptions {
   readonly sizeHintBytes: number | undefined;
   readonly signal: AbortSignal;
   /** Called for each object that is read, before its bytes come. */
-  readonly onObject?: ((head: ObjectHead) => void) | undefined;
+  readonly onObject?: ((head: Pick<ObjectHead, 'permissions'>) => void) | undefined;
 }
 
 /** Thrown while reading: the object does not exist, or no longer. */
@@ -50,16 +50,19 @@ export async function* objectStream(
   { parallel, sizeHintBytes = Infinity, signal, onObject }: StreamOptions,
 ): AsyncGenerator<Uint8Array> {
   const mostBytes = mostStoredBytes(sizeHintBytes);
-  if (sizeHintBytes <= RANGE_BYTES || parallel === 1) {
-    const one: OneState = { tag: undefined };
-    yield* atMost(withRetries(store, key, undefined, { one, signal, onObject }), key, mostBytes);
-    return;
+  const one: OneState = { tag: undefined };
+  if (sizeHintBytes > RANGE_BYTES && parallel > 1) {
+    const head = await store.head(key, signal);
+    if (head === undefined) throw new ObjectMissingError(key);
+    if (head.sizeBytes > mostBytes) throw tooLarge(key);
+    one.tag = head.tag;
+    if (head.sizeBytes > RANGE_BYTES) {
+      onObject?.(head);
+      yield* inRanges(store, key, head.sizeBytes, { one, parallel, signal, onObject });
+      return;
+    }
   }
-  const head = await store.head(key, signal);
-  if (head === undefined) throw new ObjectMissingError(key);
-  onObject?.(head);
-  if (head.sizeBytes > mostBytes) throw tooLarge(key);
-  yield* inRanges(store, key, head.sizeBytes, { one: { tag: head.tag }, parallel, signal, onObject });
+  yield* atMost(withRetries(store, key, undefined, { one, signal, onObject }), key, mostBytes);
 }
 
 /** The tag of the state that is read, once an answer has named it. */
@@ -128,7 +131,10 @@ async function collect(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array[]>
   return all;
 }
 
-/** The bytes of a range, or of the whole object. */
+/**
+ * The bytes of a range, or of the whole object. While its length is unknown, only the end of a body is its end. After a
+ * break it may have ended right there, where no range begins: the last byte is asked for again, too.
+ */
 async function* withRetries(
   store: Store,
   key: string,
@@ -139,8 +145,11 @@ async function* withRetries(
   let last = range?.last;
   for (let breaks = 0; breaks < MOST_BREAKS; breaks += 1) {
     const from = at;
+    const first = last === undefined ? Math.max(at - 1, 0) : at;
+    const isWhole = last === undefined && first === 0;
+    const asked = isWhole ? undefined : { first, last: last ?? Number.MAX_SAFE_INTEGER };
     // oxlint-disable-next-line no-await-in-loop -- a continuation begins where the last body broke
-    const got = await store.get(key, { range: last === undefined ? undefined : { first: at, last }, signal });
+    const got = await store.get(key, { range: asked, signal });
     if (got === undefined) throw new ObjectMissingError(key);
     one.tag ??= got.tag;
     if (got.tag !== one.tag) {
@@ -149,18 +158,22 @@ async function* withRetries(
       throw new ReplacedError(key);
     }
     onObject?.(got);
-    last ??= got.sizeBytes - 1;
+    if (got.sizeBytes !== undefined) last ??= got.sizeBytes - 1;
+    let known = at - first;
     let broke: unknown = new StoreError('transient', `get ${key}: the body ended early`);
     try {
       // oxlint-disable-next-line no-await-in-loop -- the body of this try
       for await (const chunk of got.body) {
-        at += chunk.length;
-        yield chunk;
+        const fresh = chunk.subarray(known);
+        known -= chunk.length - fresh.length;
+        at += fresh.length;
+        yield fresh;
       }
+      if (last === undefined) return;
     } catch (error) {
       broke = error;
     }
-    if (at > last) return;
+    if (last !== undefined && at > last) return;
     signal.throwIfAborted();
     if (at > from) breaks = 0;
     else if (breaks === MOST_BREAKS - 1) throw broke;

@@ -170,12 +170,13 @@ describe('a record is written once', () => {
 });
 
 describe('a checkpoint is restored whole', () => {
-  it.each<[string, Fault]>([
-    ['when the answer breaks off in the middle of its body', { kind: 'cut-answer', afterBytes: MIB }],
-    ['when the answer is a 503', { kind: 'answer', status: 503 }],
-    ['when the connection is lost before the answer', { kind: 'lose-answer' }],
-  ])('%s', async (_, fault) => {
-    const seed = noise(20 * MIB, 8);
+  it.each<[string, number, Fault]>([
+    ['when the answer breaks off in the middle of its body', 20, { kind: 'cut-answer', afterBytes: MIB }],
+    ['when an answer in chunks does', 5, { kind: 'cut-answer', afterBytes: MIB, inChunks: true }],
+    ['when the answer is a 503', 20, { kind: 'answer', status: 503 }],
+    ['when the connection is lost before the answer', 20, { kind: 'lose-answer' }],
+  ])('%s', async (_, sizeMib, fault) => {
+    const seed = noise(sizeMib * MIB, 8);
     fs.writeFileSync(s3.place.at('seed'), seed);
     expect(await s3.run(['-k', 'k.chk'], 'cp seed k.chk').status).toBe(0);
     s3.place.freshWork();
@@ -185,6 +186,18 @@ describe('a checkpoint is restored whole', () => {
     expect(left()).toBe(0);
     expect(fs.readFileSync(s3.place.at('k.chk')).equals(seed)).toBe(true);
   });
+});
+
+it.each<[string, Fault]>([
+  ['breaks off in the middle of its body', { kind: 'cut-answer', afterBytes: 100 }],
+  ['in chunks does', { kind: 'cut-answer', afterBytes: 100, inChunks: true }],
+])('a record is read whole when the answer %s', async (_, fault) => {
+  expect(await s3.run(['-k', 'k.chk'], 'echo 1 > k.chk').status).toBe(0);
+  s3.place.freshWork();
+  const { left } = first(3, (incoming) => incoming.operation === 'GetObject' && isRecord(incoming), fault);
+  const second = s3.run(['-k', 'k.chk', '--keep'], 'cat k.chk');
+  expect(await second.status, second.stderr()).toBe(0);
+  expect(left()).toBe(0);
 });
 
 describe('behind a bad network a large result is one whole object', () => {

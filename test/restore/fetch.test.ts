@@ -135,6 +135,34 @@ describe('a stored file', () => {
   });
 });
 
+test.each([0, 1000, 3000])(
+  'an answer that names no length, and breaks off after %d of 3000 bytes, is no end of a file',
+  async (after) => {
+    const bytes = randomBytes(3000);
+    store.objects.set('in.dat', { bytes, meta: {} });
+    let breaks = 0;
+    const from: Store = {
+      ...store,
+      get: async (key, options) => {
+        const got = await store.get(key, options);
+        if (got === undefined) return got;
+        const whole = got.body;
+        const isBroken = (breaks += 1) === 1;
+        const body = (async function* breaking(): AsyncGenerator<Uint8Array> {
+          for await (const chunk of whole) yield isBroken ? chunk.subarray(0, after) : chunk;
+          if (isBroken) throw new StoreError('transient', 'connection reset');
+        })();
+        return { ...got, sizeBytes: undefined, body };
+      },
+    };
+    const source: Source = { path: 'in.dat', kind: 'file', key: 'in.dat', compressed: false };
+    expect(await fetchOne(source, { from })).toMatchObject({ kind: 'ok', size: 3000 });
+    const [file] = staged?.files ?? [];
+    expect(file?.kind === 'ok' && fs.readFileSync(path.join(dir.path, file.temp)).equals(bytes)).toBe(true);
+    expect(breaks).toBe(2);
+  },
+);
+
 describe('a file without a record that somebody replaces while it is fetched', () => {
   const BYTES = 20 * MIB;
   const [OLDER, NEWER] = ['A', 'B'].map((letter) => Buffer.alloc(BYTES, letter)) as [Buffer, Buffer];

@@ -26,8 +26,8 @@ export type Fault =
   | { readonly kind: 'ignore-condition' }
   /** Does the work, and names no ETag in its answer. */
   | { readonly kind: 'no-etag' }
-  /** Stores other bytes than came. */
-  | { readonly kind: 'damage' }
+  /** Stores other bytes than came, and with `dropsMeta` no metadata. */
+  | { readonly kind: 'damage'; readonly dropsMeta?: boolean }
   /** Does the work, then keeps these bytes under this ETag. The answer names it, or is lost. */
   | {
       readonly kind: 'store-other';
@@ -38,8 +38,8 @@ export type Fault =
     }
   /** Does the work, and says this beside or instead. */
   | { readonly kind: 'add-headers'; readonly headers: Readonly<Record<string, string>> }
-  /** Sends only the beginning of the answer's body. */
-  | { readonly kind: 'cut-answer'; readonly afterBytes: number };
+  /** Sends only the beginning of the answer's body, with the whole length or in chunks. */
+  | { readonly kind: 'cut-answer'; readonly afterBytes: number; readonly inChunks?: boolean };
 
 /** The whole body of a request, or undefined when it did not come whole. */
 export async function receiveBody(

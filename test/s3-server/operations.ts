@@ -21,7 +21,7 @@ export interface S3Request {
 }
 
 /** Amazon's checks the sums of parts and says them again; others do not know them, or refuse an upload that asks for them. */
-export type Checksums = 'checked' | 'unknown' | 'refused';
+export type Checksums = 'checked' | 'repeated' | 'unknown' | 'refused';
 
 /**
  * What the server does with If-Match: Amazon's honours it, also on completions and copies. Ceph RGW 16 honours an ETag
@@ -160,7 +160,8 @@ function copyObject(objects: Objects, request: S3Request): Answer {
 
 function sumOf({ headers, body, checksums }: S3Request): Record<string, string> {
   const told = headers['x-amz-checksum-crc32'];
-  if (checksums !== 'checked' || typeof told !== 'string') return {};
+  if (typeof told !== 'string' || checksums === 'unknown' || checksums === 'refused') return {};
+  if (checksums === 'repeated') return { 'x-amz-checksum-crc32': told };
   const sum = Buffer.alloc(4);
   sum.writeUInt32BE(zlib.crc32(body));
   if (sum.toString('base64') !== told) throw new S3Refusal(400, 'BadDigest');

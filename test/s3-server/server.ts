@@ -149,7 +149,7 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
         bucket,
         key,
         query,
-        headers,
+        headers: fault?.kind === 'damage' && fault.dropsMeta === true ? withoutMeta(headers) : headers,
         body: fault?.kind === 'damage' ? Buffer.from(body).fill(0, 0, 1) : body,
         ignoreCondition,
         ifMatch: state.ifMatch,
@@ -168,7 +168,7 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
     if (isLost === true) return void response.destroy();
     const sent = changed(answer, fault);
     entry.status = sent.status;
-    if (fault?.kind === 'cut-answer') return cut(response, sent, fault.afterBytes);
+    if (fault?.kind === 'cut-answer') return cut(response, sent, fault);
     return send(response, method, sent);
   }
 
@@ -246,6 +246,10 @@ function changed(answer: Answer, fault: Fault | undefined): Answer {
   return { ...answer, headers, body: String(answer.body ?? '').replace(/<ETag>[^<]*<\/ETag>/, '') };
 }
 
+function withoutMeta(headers: http.IncomingHttpHeaders): http.IncomingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !name.startsWith('x-amz-meta-')));
+}
+
 function answerOf(work: () => Answer): Answer {
   try {
     return work();
@@ -276,8 +280,10 @@ function send(
 function cut(
   response: http.ServerResponse,
   { status, headers, body = '' }: Answer,
-  afterBytes: number,
+  { afterBytes, inChunks }: Extract<Fault, { kind: 'cut-answer' }>,
 ): void {
-  response.writeHead(status, { ...headers, 'content-length': String(Buffer.byteLength(body)) });
+  const { 'content-length': _, ...rest } = headers ?? {};
+  const length = { 'content-length': String(Buffer.byteLength(body)) };
+  response.writeHead(status, { ...rest, ...(inChunks === true ? {} : length) });
   response.write(Buffer.from(body).subarray(0, afterBytes), () => response.destroy());
 }

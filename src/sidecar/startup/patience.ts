@@ -103,7 +103,7 @@ export class Patience {
       promote: (from, to, options) => store.promote(from, to, options),
       sweep: (prefix, mine, signal) => this.#answer(() => store.sweep(prefix, mine, signal)),
       confirm: () => store.confirm(),
-      access: () => store.access(),
+      access: (signal) => store.access(signal),
       close: () => store.close(),
     };
     // Requests of the run do not pass through here.

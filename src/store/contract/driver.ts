@@ -129,6 +129,29 @@ export function releasing(
   };
 }
 
+/** The first chunks of a body: all of them, or more than `bytes`. */
+export async function firstChunks(body: AsyncIterator<Uint8Array>, bytes: number): Promise<Uint8Array[]> {
+  const ahead: Uint8Array[] = [];
+  for (let left = bytes; left >= 0;) {
+    // oxlint-disable-next-line no-await-in-loop -- one chunk after the other
+    const next = await body.next();
+    if (next.done === true) break;
+    ahead.push(next.value);
+    left -= next.value.byteLength;
+  }
+  return ahead;
+}
+
+/** The first chunks of a body, and the rest of it. */
+export async function* joined(
+  head: readonly Uint8Array[],
+  rest?: AsyncIterator<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  yield* head;
+  if (rest === undefined) return;
+  for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+}
+
 /** True if a body holds exactly these bytes. Stops reading at the first difference. */
 export async function holds(body: AsyncIterable<Uint8Array>, bytes: Uint8Array): Promise<boolean> {
   let at = 0;

@@ -93,6 +93,11 @@ export interface PutObject extends Pick<ObjectHead, 'tag' | 'sizeBytes'> {
 export interface GetOptions {
   /** First and last byte, both inclusive (RFC 9110, section 14.1.2). */
   readonly range?: { readonly first: number; readonly last: number };
+  /**
+   * Reads up to this many bytes of the body before it resolves. If the body breaks off there, the object is asked for
+   * again, as after any other failure.
+   */
+  readonly aheadBytes?: number | undefined;
   readonly signal?: AbortSignal;
 }
 
@@ -174,7 +179,7 @@ export interface Store {
    */
   confirm(): Promise<void>;
   /** The credentials in use; undefined for a store without credentials. Sends nothing to the store itself. */
-  access(): Promise<Access | undefined>;
+  access(signal?: AbortSignal): Promise<Access | undefined>;
   close(): Promise<void>;
 }
 
@@ -195,7 +200,9 @@ export type StoreUse = 'read' | 'write' | 'remove';
 /** Called with the result of one try of an operation; undefined is a success. Must not throw. */
 export type OnTry = (use: StoreUse, error: StoreError | undefined) => void;
 
-export interface GotObject extends ObjectHead {
+export interface GotObject extends Omit<ObjectHead, 'sizeBytes'> {
+  /** Undefined if the answer does not name it. Then only the end of the body shows it. */
+  readonly sizeBytes: number | undefined;
   /**
    * Holds a connection or a file open until it was read to its end or left by `break`. If it is not read, `return()` of
    * its iterator must be called.

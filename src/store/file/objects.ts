@@ -10,7 +10,7 @@ import { readAhead } from '../../model/waiting.ts';
 import { reached } from '../../native/failpoint.ts';
 import { renameNoReplace } from '../../native/files.ts';
 import { roomInHeap, tooManyForHeap } from '../../native/heap.ts';
-import { releasing } from '../contract/driver.ts';
+import { firstChunks, joined, releasing } from '../contract/driver.ts';
 import {
   StoreError,
   type GetOptions,
@@ -260,7 +260,8 @@ export async function getFile(
   const { file } = found;
   const isSame = async (): Promise<boolean> =>
     tagOf(await file.stat({ bigint: true }), found.meta) === head.tag;
-  const chunks = readBytes(file, { first, end, isSame }, `${layout.root}/${key}`, options.signal);
+  const rest = readBytes(file, { first, end, isSame }, `${layout.root}/${key}`, options.signal);
+  const chunks = joined(await firstChunks(rest, options.aheadBytes ?? -1), rest);
   return { ...head, body: releasing(chunks, () => file.close()) };
 }
 

@@ -21,6 +21,7 @@ export const GIVEN_UP = 'GivenUp';
 const askers = new AsyncLocalStorage<Asker>();
 
 interface Asker {
+  readonly signal: AbortSignal | undefined;
   readonly bounds: Bounds;
   readonly giveUp: (why: Error) => void;
   givenUp: Error | undefined;
@@ -37,7 +38,7 @@ let mayGoOn = false;
  * Returns the result of `act`. If one of its requests receives too much or takes too long, that request and all later
  * ones are destroyed, and this rejects with an error named {@link GIVEN_UP}. `act` may end later, or never.
  */
-export async function bounded<T>(act: () => Promise<T>, bounds = BOUNDS): Promise<T> {
+export async function bounded<T>(act: () => Promise<T>, bounds = BOUNDS, signal?: AbortSignal): Promise<T> {
   if (!isWatching) {
     isWatching = true;
     diagnostics.subscribe(STARTED, (message) => bind((message as { request: ClientRequest }).request));
@@ -45,7 +46,7 @@ export async function bounded<T>(act: () => Promise<T>, bounds = BOUNDS): Promis
   underWay += 1;
   try {
     return await new Promise((resolve, reject) => {
-      const asker = { bounds, giveUp: reject, givenUp: undefined };
+      const asker = { bounds, signal, giveUp: reject, givenUp: undefined };
       void askers.run(asker, () => act().then(resolve, reject));
     });
   } catch (error) {
@@ -57,6 +58,11 @@ export async function bounded<T>(act: () => Promise<T>, bounds = BOUNDS): Promis
     // Before Node 24, every promise and every request of the process costs more until then.
     if (underWay === 0 && !mayGoOn) askers.disable();
   }
+}
+
+/** The signal of the call that this runs in: once it aborts, nobody waits for what the call has started. */
+export function signalOfCall(): AbortSignal | undefined {
+  return askers.getStore()?.signal;
 }
 
 function bind(request: ClientRequest): void {

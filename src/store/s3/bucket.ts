@@ -6,6 +6,7 @@ import { memoize } from '@smithy/core/config';
 import { SignatureV4 } from '@smithy/signature-v4';
 import type { HttpRequest } from '@smithy/types';
 import type { StoreSettings } from '../../model/format/settings.ts';
+import { untilAborted } from '../../model/waiting.ts';
 import { retrying } from '../contract/driver.ts';
 import { type Access, StoreError, type OnTry, type StoreUse } from '../contract/store.ts';
 import { promised, refusalOf, xmlOf } from './answer.ts';
@@ -50,7 +51,7 @@ export interface Bucket {
   readonly server: ServerFacts;
   readonly late: LateWrites;
   /** The keys that are valid now. */
-  keys(): Promise<Keys>;
+  keys(signal?: AbortSignal): Promise<Keys>;
   /** The signer with the keys that are valid now. It is replaced once the credentials have expired. */
   signer(): Signer;
   renew(expired: Signer): void;
@@ -81,6 +82,8 @@ export interface ServerFacts {
   readonly otherTags: Set<Operation>;
   /** CRC-32 checksums of parts, which cost far less than md5. `refused` if an upload cannot start with them. */
   checksums: 'asked' | 'refused';
+  /** Whether the checksums in its answers are of the bytes that arrived, or only those that were sent to it. */
+  sums: 'unknown' | 'computed' | 'repeated';
 }
 
 export interface BucketTuning extends TransportTuning {
@@ -104,7 +107,8 @@ export async function openBucket(
   const isSession = isDirectory(name);
   let keys = newKeySource(transport, location.region);
   let session = memoize(() => newSession(bucket), isEndingSoon);
-  const newSigner = (): Signer => (isSession ? sessionSigner(location, session) : signerFor(location, keys));
+  const newSigner = (): Signer =>
+    isSession ? sessionSigner(location, () => session()) : keySigner(location, keys);
   let signer = newSigner();
   let aheadMs = 0;
   const bucket: Bucket = {
@@ -123,9 +127,10 @@ export async function openBucket(
       etags: isSession ? 'other' : 'unknown',
       otherTags: new Set(),
       checksums: 'asked',
+      sums: location.isAws ? 'computed' : 'unknown',
     },
     late: new LateWrites(),
-    keys: () => keys(),
+    keys: (signal) => keys(signal),
     signer: () => signer,
     session: isSession ? () => session() : undefined,
     renew: (expired) => {
@@ -149,15 +154,16 @@ export async function openBucket(
 }
 
 /** What is known about the credentials. Asks their source, and throws a StoreError if it has none. */
-export async function accessOf(bucket: Bucket): Promise<Access> {
+export async function accessOf(bucket: Bucket, signal?: AbortSignal): Promise<Access> {
   try {
-    const { sessionToken, expiration } = await bucket.keys();
+    const { sessionToken, expiration } = await bucket.keys(signal);
     return {
       expiresMs: expiration?.getTime(),
       isSession: sessionToken !== undefined,
       isRenewable: keysOfVariables(process.env) === undefined,
     };
   } catch (cause) {
+    signal?.throwIfAborted();
     const { kind, why, hint } = failureOf(cause, bucket.location.origin);
     throw new StoreError(kind, `credentials of ${bucket.url}: ${why}`, { hint, cause });
   }
@@ -170,7 +176,13 @@ const [EARLIEST_MS, LATEST_MS] = [Date.UTC(2000), Date.UTC(2100)];
 const TOLERATED_SKEW_MS = 5 * 60_000;
 
 export interface Signer {
-  sign(request: HttpRequest, options: { readonly signingDate: Date }): Promise<HttpRequest>;
+  /** The signal ends the waiting for the keys. */
+  sign(request: HttpRequest, options: SigningOptions): Promise<HttpRequest>;
+}
+
+interface SigningOptions {
+  readonly signingDate: Date;
+  readonly signal: AbortSignal | undefined;
 }
 
 /** Signs with the keys that are valid at that moment. */
@@ -181,20 +193,29 @@ export function signerFor(
   return new SignatureV4({ service, region, credentials, sha256: Sha256, uriEscapePath: false });
 }
 
+function keySigner(location: BucketLocation, keys: KeySource): Signer {
+  return {
+    sign: async (request, { signingDate, signal }) => {
+      const now = await keys(signal);
+      return signerFor(location, async () => now).sign(request, { signingDate });
+    },
+  };
+}
+
 /** The session token has a header of its own. */
 function sessionSigner(location: BucketLocation, session: KeySource): Signer {
   return {
-    sign: async (request, options) => {
-      const { sessionToken = '', ...keys } = await session();
+    sign: async (request, { signingDate, signal }) => {
+      const { sessionToken = '', ...keys } = await untilAborted(session(), signal);
       const headers = { ...request.headers, 'x-amz-s3session-token': sessionToken };
-      return signerFor(location, async () => keys).sign({ ...request, headers }, options);
+      return signerFor(location, async () => keys).sign({ ...request, headers }, { signingDate });
     },
   };
 }
 
 /** Only one try, because the request that needs the session is retried. */
 async function newSession(bucket: Bucket): Promise<Keys> {
-  const signer = signerFor(bucket.location, () => bucket.keys());
+  const signer = keySigner(bucket.location, bucket.keys);
   const ask = { operation: 'CreateSession' as const, key: '', signal: undefined };
   const answer = await send(bucket, ask, { query: { session: '' } }, signer);
   if (answer.status >= 300) throw await refusalOf(answer);
@@ -313,7 +334,7 @@ async function send(
   const protocol = server.isTls ? 'https:' : 'http:';
   const { headers: signed } = await signer.sign(
     { method, protocol, hostname: server.host, path, query: { ...query }, headers: told, body },
-    { signingDate: bucket.now() },
+    { signingDate: bucket.now(), signal },
   );
   // Not signed, because proxies may change it.
   signed['user-agent'] = USER_AGENT;

@@ -189,9 +189,9 @@ export function newKeySource(transport: Transport, region: string): KeySource {
   const fromVariables = keysOfVariables(process.env);
   if (fromVariables !== undefined) return async () => fromVariables;
   let chain: Promise<KeySource> | undefined;
-  return async () => {
+  return async (signal) => {
     chain ??= import('./credentials.ts').then(({ credentialChain }) => credentialChain(transport, region));
-    return (await chain)();
+    return (await chain)(signal);
   };
 }
 

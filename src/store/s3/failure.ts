@@ -176,7 +176,7 @@ function meaningOfNetwork(error: unknown, name: string, code: string, endpoint: 
     return {
       kind: 'transient',
       why: `no credentials from ${field(error, 'message')}`,
-      hint: 'check AWS_CONTAINER_CREDENTIALS_FULL_URI and AWS_EC2_METADATA_SERVICE_ENDPOINT: something else answers there',
+      hint: 'check credential_process of the profile, AWS_CONTAINER_CREDENTIALS_FULL_URI and AWS_EC2_METADATA_SERVICE_ENDPOINT: it hangs, or something else answers there',
     };
   if (isUntrusted(error)) {
     const proxy = field(error, 'proxy');

@@ -127,29 +127,31 @@ export async function md5OfBody(body: AsyncIterable<Uint8Array>): Promise<string
  * ignored from then on.
  */
 export async function checkIntact(bucket: Bucket, stored: StoredBytes): Promise<void> {
-  const does = agrees(bucket, stored);
-  if (does === true && bucket.server.etags === 'unknown') bucket.server.etags = 'md5';
-  if (does !== false) return;
-  const { key, body, options } = stored;
-  const got = await getObject(bucket, key, { signal: options.signal });
+  const { key, body, options, headers } = stored;
+  const tagFits = agreesByTag(bucket, headers, () => options.md5 ?? md5Of(body));
+  if (tagFits === true && bucket.server.etags === 'unknown') bucket.server.etags = 'md5';
+  if (tagFits !== false && agreesBySum(headers, body) !== false) return;
+  const got = await getObject(bucket, key, { aheadBytes: body.byteLength, signal: options.signal });
   if (got !== undefined && (await holds(got.body, body))) {
-    bucket.server.etags = 'other';
+    if (tagFits === false) bucket.server.etags = 'other';
     return;
   }
-  // Another writer has replaced it since, so this put cannot check it.
-  if (got !== undefined && got.meta['push'] !== options.meta['push']) return;
+  // Another push has replaced it since, so this put cannot check it. Without a push id it may be this very put's.
+  const push = got?.meta['push'];
+  if (push !== undefined && push !== options.meta['push']) return;
   throw otherBytes(`PutObject ${bucket.url}/${key}`);
 }
 
 /**
  * The same for one part, which cannot be read back. Its ETag counts only if earlier ETags of the server were md5s. A
- * checksum in the answer makes computing the md5 unnecessary.
+ * checksum that the server is known to compute makes computing the md5 unnecessary.
  */
 export function checkPart(bucket: Bucket, key: string, body: Uint8Array, headers: IncomingHttpHeaders): void {
-  const hasSum = headers[CRC32] !== undefined;
-  if (!hasSum && bucket.server.etags !== 'md5') return;
-  if (agrees(bucket, { body, options: {}, headers }) === false)
-    throw otherBytes(`UploadPart ${bucket.url}/${key}`);
+  const { etags, sums } = bucket.server;
+  const sumFits = agreesBySum(headers, body);
+  const isProven = sumFits === true && sums === 'computed';
+  const tagFits = isProven || etags !== 'md5' ? undefined : agreesByTag(bucket, headers, () => md5Of(body));
+  if (sumFits === false || tagFits === false) throw otherBytes(`UploadPart ${bucket.url}/${key}`);
 }
 
 function otherBytes(what: string): StoreError {
@@ -158,23 +160,24 @@ function otherBytes(what: string): StoreError {
   });
 }
 
-/** Undefined if the answer contains no checksum of the bytes. */
-function agrees(
-  bucket: Bucket,
-  {
-    body,
-    options,
-    headers,
-  }: Pick<StoredBytes, 'body' | 'headers'> & { readonly options: { readonly md5?: string | undefined } },
-): boolean | undefined {
+/** Whether all checksums in an answer fit; undefined if it contains none. A gateway may only repeat what was sent. */
+function agreesBySum(headers: IncomingHttpHeaders, body: Uint8Array): boolean | undefined {
+  let fits: boolean | undefined;
   for (const [name, sumOf] of CHECKSUMS) {
     const told = headers[name];
     // A value with a dash is a checksum of the parts' checksums.
-    if (typeof told === 'string' && !told.includes('-')) return told === sumOf(body);
+    if (typeof told !== 'string' || told.includes('-')) continue;
+    if (told !== sumOf(body)) return false;
+    fits = true;
   }
+  return fits;
+}
+
+/** Whether the ETag of an answer fits; undefined if it is not known to be an md5. */
+function agreesByTag(bucket: Bucket, headers: IncomingHttpHeaders, md5: () => string): boolean | undefined {
   const [, told] = ETAG_OF_ONE_PUT.exec(headers.etag ?? '') ?? [];
   if (told === undefined || bucket.server.etags === 'other' || isEncrypted(headers)) return undefined;
-  return told === (options.md5 ?? md5Of(body));
+  return told === md5();
 }
 
 /** https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html: the ETag of an encrypted object is not its md5. */

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { forEachAtOnce } from '../../model/waiting.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { fittingInHeap } from '../../native/heap.ts';
-import { releasing } from '../contract/driver.ts';
+import { joined, firstChunks, releasing } from '../contract/driver.ts';
 import {
   StoreError,
   type GetOptions,
@@ -32,7 +32,7 @@ export async function headObject(
     return anObject(answer);
   });
   if (found === 'absent') return undefined;
-  return { ...described(found.headers), key, sizeBytes: lengthOf(found.headers) };
+  return { ...described(found.headers), key, sizeBytes: lengthOf(found.headers) ?? 0 };
 }
 
 /** The object and its bytes, or undefined if it does not exist. */
@@ -41,22 +41,26 @@ export async function getObject(
   key: string,
   options: GetOptions,
 ): Promise<GotObject | undefined> {
-  const { range, signal } = options;
+  const { range, aheadBytes = -1, signal } = options;
   const headers = range === undefined ? undefined : { range: `bytes=${range.first}-${range.last}` };
   const ask = { operation: 'GetObject' as const, key, signal, onFailure: absent };
-  const found = await request(bucket, ask, async (send) => asAsked(anObject(await send({ headers })), range));
+  const found = await request(bucket, ask, async (send) => {
+    const answer = asAsked(anObject(await send({ headers })), range);
+    const rest = (answer.body as AsyncIterable<Uint8Array>)[Symbol.asyncIterator]();
+    return { answer, chunks: joined(await firstChunks(rest, aheadBytes), rest) };
+  });
   if (found === 'absent') return undefined;
-  const mostBytes = mostBytesOf(range);
-  const lengthBytes = lengthOf(found.headers);
-  const whole = /\/(\d+)$/.exec(found.headers['content-range'] ?? '')?.[1];
+  const { answer, chunks } = found;
+  const lengthBytes = lengthOf(answer.headers);
+  const whole = /\/(\d+)$/.exec(answer.headers['content-range'] ?? '')?.[1];
   const what = `GetObject ${bucket.url}/${key}`;
-  const read: Reading = { answer: found, lengthBytes, mostBytes, what, signal };
+  const read: Reading = { answer, chunks, lengthBytes, mostBytes: mostBytesOf(range), what, signal };
   return {
-    ...described(found.headers),
+    ...described(answer.headers),
     key,
     sizeBytes: whole === undefined ? lengthBytes : Number(whole),
     body: releasing(wholeBody(read), async () => {
-      found.body.destroy();
+      answer.body.destroy();
     }),
   };
 }
@@ -77,8 +81,10 @@ function instantOf(date: string | undefined): number | undefined {
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-function lengthOf(headers: IncomingHttpHeaders): number {
-  return Number(headers['content-length'] ?? 0);
+/** Undefined for an answer in chunks (RFC 9112, section 7.1), whose end alone shows how long it is. */
+function lengthOf(headers: IncomingHttpHeaders): number | undefined {
+  const told = headers['content-length'];
+  return told === undefined ? undefined : Number(told);
 }
 
 /** An answer with neither an ETag nor our metadata is no object: a gateway has answered. */
@@ -91,7 +97,8 @@ function anObject(answer: Answer): Answer {
 /** Refuses another range than the requested one. An answer without Content-Range begins at 0. */
 function asAsked(answer: Answer, range: GetOptions['range']): Answer {
   const first = /^bytes (\d+)-/.exec(answer.headers['content-range'] ?? '')?.[1] ?? 0;
-  if (Number(first) === (range?.first ?? 0) && lengthOf(answer.headers) <= mostBytesOf(range)) return answer;
+  if (Number(first) === (range?.first ?? 0) && (lengthOf(answer.headers) ?? 0) <= mostBytesOf(range))
+    return answer;
   answer.body.destroy();
   throw new NotFromS3('range that was asked for');
 }
@@ -108,7 +115,8 @@ async function absent(failure: Failure): Promise<'absent' | undefined> {
 
 interface Reading {
   readonly answer: Answer;
-  readonly lengthBytes: number;
+  readonly chunks: AsyncIterable<Uint8Array>;
+  readonly lengthBytes: number | undefined;
   /** Bounds an answer in chunks, which names no length. */
   readonly mostBytes: number;
   readonly what: string;
@@ -117,6 +125,7 @@ interface Reading {
 
 async function* wholeBody({
   answer,
+  chunks,
   lengthBytes,
   mostBytes,
   what,
@@ -124,7 +133,7 @@ async function* wholeBody({
 }: Reading): AsyncGenerator<Uint8Array> {
   let seenBytes = 0;
   try {
-    for await (const chunk of answer.body as AsyncIterable<Uint8Array>) {
+    for await (const chunk of chunks) {
       seenBytes += chunk.byteLength;
       if (seenBytes > mostBytes) throw tooLong(what, mostBytes);
       yield chunk;
@@ -133,7 +142,7 @@ async function* wholeBody({
     if (error instanceof StoreError) throw error;
     signal?.throwIfAborted();
     // Node throws here if the connection ends before the promised length (ECONNRESET, aborted).
-    const where = `after ${seenBytes} of ${lengthBytes} bytes`;
+    const where = `after ${seenBytes}${lengthBytes === undefined ? '' : ` of ${lengthBytes}`} bytes`;
     throw new StoreError('transient', `${what}: the answer broke off ${where} (${reasonOf(error)})`, {
       cause: error,
     });

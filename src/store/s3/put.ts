@@ -4,13 +4,14 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { md5Of } from '../../model/md5.ts';
 import { linkSignals } from '../../model/waiting.ts';
 import { reached } from '../../native/failpoint.ts';
+import { joined } from '../contract/driver.ts';
 import type { PutOptions, PutOutcome } from '../contract/store.ts';
 import { drained, etagOf, tagOf } from './answer.ts';
 import { type Bucket, request } from './bucket.ts';
 import { checkIntact, checkPart, CRC32, crc32Of, type StoredPart } from './intact.ts';
 import { metaHeaders, multipart } from './multipart.ts';
 import { conditionHeaders, outcomeAfter, unmet, type UNHONOURED, type Write } from './outcome.ts';
-import { readsConditions } from './server.ts';
+import { learnSums, readsConditions } from './server.ts';
 import { settle } from './settle.ts';
 import type { Answer } from './transport.ts';
 import { uploadBySdk } from './upload.ts';
@@ -151,15 +152,6 @@ async function* numbered(chunks: AsyncIterable<Uint8Array>): Parts {
   for await (const bytes of chunks) yield { number: (number += 1), bytes };
 }
 
-async function* joined(
-  head: readonly Uint8Array[],
-  rest?: AsyncIterator<Uint8Array>,
-): AsyncGenerator<Uint8Array> {
-  yield* head;
-  if (rest === undefined) return;
-  for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
-}
-
 async function putParts(job: PutJob, parts: Parts): Promise<PutOutcome> {
   const { bucket, key, options } = job;
   const { meta, precondition, signal } = options;
@@ -226,14 +218,23 @@ async function sendPart(
     headers: { ...OCTETS, ...sum },
     body: bytes,
   };
-  return request(bucket, { operation: 'UploadPart', key, signal }, async (send) => {
+  const answer = await request(bucket, { operation: 'UploadPart', key, signal }, async (send) => {
     reached('s3.before-part');
-    const answer = await send(call);
+    const sent = await send(call);
     reached('s3.after-part');
-    await drained(answer);
-    etagOf(answer);
-    checkPart(bucket, key, bytes, answer.headers);
-    options.onSent?.(bytes.byteLength);
-    return answer;
+    await drained(sent);
+    etagOf(sent);
+    return sent;
   });
+  try {
+    if (number === 1 && answer.headers[CRC32] !== undefined)
+      await learnSums(bucket, { key, uploadId, signal });
+    checkPart(bucket, key, bytes, answer.headers);
+  } catch (error) {
+    // The server may have answered before it has read the body, whose memory may be reused soon.
+    answer.stopSending();
+    throw error;
+  }
+  options.onSent?.(bytes.byteLength);
+  return answer;
 }

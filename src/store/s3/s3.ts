@@ -50,7 +50,7 @@ export async function openS3Store(
     },
     sweep: (prefix, mine, signal) => sweepUploads(bucket, prefix, mine, signal),
     confirm: async () => undefined,
-    access: () => accessOf(bucket),
+    access: (signal) => accessOf(bucket, signal),
     close: async () => bucket.close(),
   };
 }

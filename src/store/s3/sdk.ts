@@ -101,7 +101,9 @@ export function newUpload(rules: UploadRules, body: UploadBody): Upload {
     // Called for each request, because the keys may have been renewed.
     credentials: async () => ({ ...(await keys()), expiration: new Date() }),
     // The SDK's own provider ends the process if a session cannot be renewed.
-    ...(session === undefined ? {} : { s3ExpressIdentityProvider: { getS3ExpressIdentity: session } }),
+    ...(session === undefined
+      ? {}
+      : { s3ExpressIdentityProvider: { getS3ExpressIdentity: () => session() } }),
     systemClockOffset: rules.aheadMs,
     requestHandler: { handle: async (request: HttpRequest) => ({ response: await rules.handle(request) }) },
     retryStrategy: rules.retryStrategy,

@@ -47,7 +47,7 @@ export async function uploadBySdk(job: UploadJob): Promise<PutOutcome> {
   const upload = newUpload(
     {
       reach,
-      keys: () => bucket.keys(),
+      keys: () => bucket.keys(stop.signal),
       session: bucket.session,
       aheadMs: bucket.now().getTime() - new Date().getTime(),
       handle: (request) => handle(job, state, request, taker.sent),

@@ -2,8 +2,11 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Access } from '../../../src/store/contract/store.ts';
+import { errnoOf } from '../../../src/model/errors.ts';
+import { credentialChain } from '../../../src/store/s3/credentials.ts';
+import { openTransport } from '../../../src/store/s3/transport.ts';
 import { openS3, setEnv } from './setup.ts';
 
 const KEYS = { AWS_ACCESS_KEY_ID: 'AKIATEST', AWS_SECRET_ACCESS_KEY: 'test-secret' };
@@ -81,5 +84,67 @@ it('missing keys are reported', async () => {
     kind: 'denied',
     message: 'credentials of s3://lab/run7: no credentials found',
     hint: expect.stringContaining('AWS_PROFILE') as string,
+  });
+});
+
+describe('a program for keys that never answers', () => {
+  const pids = (): number[] => {
+    const file = join(dir, 'pids');
+    return fs.existsSync(file) ? fs.readFileSync(file, 'utf8').split('\n').filter(Boolean).map(Number) : [];
+  };
+  const isThere = (pid: number): boolean => {
+    try {
+      // A program that has ended, but whom nobody has waited for yet, does nothing any more.
+      return !/\) [ZX] /.test(fs.readFileSync(`/proc/${pid}/stat`, 'utf8'));
+    } catch (error) {
+      if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ESRCH') return false;
+      throw error;
+    }
+  };
+  /** It has a child of its own, which holds its output open. */
+  const hanging = (): Record<string, string> => {
+    fs.writeFileSync(
+      join(dir, 'hang'),
+      `#!/bin/sh\nsleep 300 &\necho $$ $! | tr ' ' '\\n' >> ${dir}/pids\nwait\n`,
+      {
+        mode: 0o755,
+      },
+    );
+    return profile({ config: `credential_process = ${join(dir, 'hang')}\n` });
+  };
+  const allGone = (): Promise<void> => vi.waitFor(() => expect(pids().filter(isThere)).toEqual([]), 10_000);
+
+  it('holds no request up whose signal aborts, and ends with the last one', async () => {
+    restore = setEnv({ ...SERVER, ...hanging() });
+    const store = await openS3('s3://lab/run7');
+    const [first, second] = [new AbortController(), new AbortController()];
+    try {
+      const looks = [first, second].map(({ signal }) => store.head('r.dat', signal));
+      const ends = Promise.allSettled(looks);
+      await vi.waitFor(() => expect(pids()).toHaveLength(2), 10_000);
+      first.abort(new Error('enough'));
+      await expect(looks[0]).rejects.toThrow('enough');
+      expect(pids().filter(isThere)).toHaveLength(2);
+      second.abort(new Error('enough, too'));
+      await expect(looks[1]).rejects.toThrow('enough, too');
+      await ends;
+      await allGone();
+    } finally {
+      await store.close();
+    }
+  });
+
+  it('is ended after a time, and asked anew by the next request', async () => {
+    restore = setEnv({ ...SERVER, ...hanging() });
+    const transport = openTransport();
+    try {
+      const keys = credentialChain(transport, 'us-east-1', undefined, 1000);
+      await expect(keys()).rejects.toThrow('no answer in 1 s');
+      await allGone();
+      await expect(keys()).rejects.toThrow('no answer in 1 s');
+      await allGone();
+    } finally {
+      transport.close();
+    }
   });
 });

@@ -8,6 +8,11 @@ import { chunks, kindOf, newMeta, textOf } from '../contract.ts';
 import { eachOnItsServer } from './setup.ts';
 
 const PART = 5 * 2 ** 20;
+const MD5 = '0123456789abcdef0123456789abcdef';
+/** Of `bytes`. */
+const SHA256 = 'J3CJ2RwL308uaGK6fkoHYFEZQx9dE/cm3TUrBvGyBqk=';
+const OTHER_BYTES = { kind: 'transient', message: expect.stringContaining('other bytes than were sent') };
+const damaged = (sent: Buffer): Buffer => Buffer.from(sent).fill(9, sent.length - 1);
 
 let server: S3Server;
 let store: Store;
@@ -31,19 +36,42 @@ it('a put whose bytes were changed in transit is no success', async () => {
   });
 });
 
+it('nor is one whose object has no metadata, which a gateway took away', async () => {
+  toPuts({ kind: 'damage', dropsMeta: true });
+  await expect(put('r.dat')).rejects.toMatchObject(OTHER_BYTES);
+});
+
+it('a put whose object another push has replaced since is stored', async () => {
+  let damages = 1;
+  server.fault = ({ operation }) => {
+    if (operation === 'PutObject' && damages-- > 0) return { kind: 'damage' };
+    if (operation !== 'GetObject') return undefined;
+    return { kind: 'delay', until: store.put('r.dat', Buffer.from('newer'), { meta: newMeta() }) };
+  };
+  expect(await put('r.dat')).toBe('stored');
+});
+
 it('a checksum in the answer shows it, too', async () => {
   toPuts({ kind: 'add-headers', headers: { 'x-amz-checksum-crc32': 'AAAAAA==' } });
   expect(await put('r.dat')).toBe('stored');
   expect(reads()).toBe(1);
-  toPuts({
-    kind: 'add-headers',
-    headers: { 'x-amz-checksum-sha256': 'J3CJ2RwL308uaGK6fkoHYFEZQx9dE/cm3TUrBvGyBqk=' },
-  });
+  toPuts({ kind: 'add-headers', headers: { 'x-amz-checksum-sha256': SHA256 } });
   await put('s.dat');
   expect(reads()).toBe(1);
 });
 
-describe.each<Checksums>(['checked', 'unknown', 'refused'])(
+it('a checksum that fits proves nothing against an md5 that does not', async () => {
+  await put('claim');
+  toPuts({
+    kind: 'store-other',
+    etag: `"${MD5}"`,
+    bytes: damaged,
+    headers: { 'x-amz-checksum-sha256': SHA256 },
+  });
+  await expect(put('r.dat')).rejects.toMatchObject(OTHER_BYTES);
+});
+
+describe.each<Checksums>(['checked', 'repeated', 'unknown', 'refused'])(
   'on a server by which sums of parts are %s',
   (checksums) => {
     const big = (): Promise<string> =>
@@ -61,6 +89,16 @@ describe.each<Checksums>(['checked', 'unknown', 'refused'])(
     it('an upload is whole', async () => {
       expect(await big()).toBe('stored');
       expect(server.versions('run7/big').at(-1)?.bytes).toHaveLength(2 * PART + 10);
+    });
+
+    it('whether its sums are its own is asked at most once', async () => {
+      await big();
+      const probes = (): number =>
+        server.served.filter((one) => one.operation === 'UploadPart' && one.headers['content-length'] === '1')
+          .length;
+      const asked = probes();
+      await big();
+      expect(probes()).toBe(asked);
     });
 
     it('a part whose bytes were changed in transit is sent again, or the put fails', async () => {
@@ -115,9 +153,7 @@ it.each<[string, Readonly<Record<string, string>>]>([
 
 type Lie = Omit<Extract<Fault, { kind: 'store-other' }>, 'kind'>;
 
-const MD5 = '0123456789abcdef0123456789abcdef';
 const half = (sent: Buffer): Buffer => sent.subarray(0, sent.length / 2);
-const damaged = (sent: Buffer): Buffer => Buffer.from(sent).fill(9, sent.length - 1);
 const lying = (operation: Operation, lie: Lie): void => {
   server.fault = (incoming) =>
     incoming.operation === operation ? { kind: 'store-other', ...lie } : undefined;
@@ -131,7 +167,6 @@ const looks = (): string[] => {
 };
 const putBig = (key = 'big'): Promise<string> =>
   kindOf(store.put(key, chunks([Buffer.alloc(PART, 1), Buffer.alloc(10, 2)]), { meta: newMeta() }));
-const OTHER_BYTES = { kind: 'transient', message: expect.stringContaining('other bytes than were sent') };
 
 it('a put whose answer is lost is not stored if the object has another md5', async () => {
   await put('claim');

@@ -249,7 +249,7 @@ describe('the S3 store', () => {
     const bodies = server.served.filter(
       ({ operation }) => operation === 'PutObject' || operation === 'UploadPart',
     );
-    expect(bodies).toHaveLength(4);
+    expect(bodies).toHaveLength(5);
     for (const { headers } of bodies) {
       expect(headers['x-amz-content-sha256']).toMatch(/^[0-9a-f]{64}$/);
       expect(headers['content-length']).toMatch(/^\d+$/);
