@@ -47,6 +47,15 @@ it.each([
   await until(() => processesWith(mark).length === 0, 'all processes are gone', 10_000);
 });
 
+it('a sidecar answers whether it hangs, also before it has its settings', async () => {
+  const sidecar = fork(path.resolve('dist/sidecar.cjs'), { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  await once(sidecar, 'message');
+  sidecar.send({ kind: 'ask' });
+  expect(await once(sidecar, 'message')).toMatchObject([{ kind: 'alive' }, undefined]);
+  sidecar.disconnect();
+  await once(sidecar, 'exit');
+});
+
 it('a sidecar whose launcher goes before it has given its settings ends, and says nothing', async () => {
   const sidecar = fork(path.resolve('dist/sidecar.cjs'), {
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],

@@ -34,6 +34,16 @@ async function replaceSidecar({ pid }: Run): Promise<void> {
   await until(() => ![undefined, first].includes(sidecarOf(pid)), 'another sidecar');
 }
 
+it('a sidecar that is stopped holds up no run that was told to end: it is killed, and another one takes over', async () => {
+  const task = 'trap "exit 3" TERM; echo ready; while :; do sleep 0.05; done';
+  const run = place.run(['-r', 'r', '--grace', '1s'], sh(task));
+  await run.says('ready');
+  process.kill(sidecarOf(run.pid) ?? 0, 'SIGSTOP');
+  process.kill(run.pid, 'SIGTERM');
+  await run.says('the sidecar died (it hung, and was killed)');
+  expect(await run.status).toBeGreaterThan(0);
+});
+
 describe('a sidecar that is killed', () => {
   it('after it has sent a checkpoint that no record names is replaced by one that gives it another key', async () => {
     const task = `echo a > a.chk; until ls "$S" | grep -q '^a.chk'; do sleep 0.02; done; echo sent
