@@ -4,16 +4,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { commandLineOf } from '../launch/inherited.ts';
 import { RUNNER_VARIABLE } from '../launch/task.ts';
-import { reasonOf } from '../model/errors.ts';
+import { isFull, reasonOf } from '../model/errors.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';
 import { clockMs } from '../native/clock.ts';
 import { numberOfSignal, reapedChild } from '../native/ended.ts';
 import { openRegular } from '../native/files.ts';
-import { descendants, processesWithEnvironment, readProc, sendSignal } from '../native/processes.ts';
+import { descendants, sendSignal } from '../native/processes.ts';
 import { MemoryBelow } from './machine.ts';
+import { endOrphans, processesNamed } from './orphans.ts';
 import { lowerTo, type SharedSidecar } from './shared-sidecar.ts';
 import type { Force } from './stop-escalation.ts';
 
@@ -95,7 +95,7 @@ export function startLauncher(start: LauncherStart, services: RunnerServices): L
   try {
     return started(start, services);
   } catch (error) {
-    return failedLauncher(reasonOf(error));
+    return failedLauncher(error);
   }
 }
 
@@ -138,7 +138,7 @@ function started(start: LauncherStart, { sidecar, ownChildren, jobSlots }: Runne
       life.peakBytes = Math.max(life.peakBytes, usage?.maxRssBytes ?? 0);
       return endOf(start, life, { ...how, outputBytes: fs.fstatSync(log).size - logFromBytes });
     })
-    .catch((error: unknown) => notStarted(life.startedMs, reasonOf(error)))
+    .catch((error: unknown) => notStarted(life.startedMs, error))
     .finally(close);
   return launcherOf(life, ended);
 }
@@ -184,14 +184,18 @@ function launcherOf(life: LauncherLife, ended: Promise<LauncherEnd>): Launcher {
 }
 
 /** A stand-in for a task that could not be started. */
-export function failedLauncher(why: string): Launcher {
+export function failedLauncher(error: unknown): Launcher {
   const life: LauncherLife = { startedMs: clockMs(), pid: 0, name: '', isEnding: true, peakBytes: 0 };
-  return launcherOf(life, Promise.resolve(notStarted(life.startedMs, why)));
+  const why = `it cannot be started: ${reasonOf(error)}`;
+  return launcherOf(life, Promise.resolve({ ...notStarted(life.startedMs, error), why }));
 }
 
-function notStarted(startedMs: number, why: string): LauncherEnd {
+function notStarted(startedMs: number, error: unknown): LauncherEnd {
+  const how = isFull(error)
+    ? ({ kind: 'final', status: EXIT.unavailable } as const)
+    : ({ kind: 'failed', status: EXIT.internal } as const);
   const runtimeMs = clockMs() - startedMs;
-  return { kind: 'failed', status: EXIT.internal, why, runtimeMs, peakBytes: 0, outputBytes: 0 };
+  return { ...how, why: reasonOf(error), runtimeMs, peakBytes: 0, outputBytes: 0 };
 }
 
 function endOf(
@@ -265,29 +269,8 @@ function spawnLauncher(start: LauncherStart, log: number, added: NodeJS.ProcessE
  */
 function killAll({ pid, name }: LauncherLife): void {
   const below = pid === 0 ? [] : [pid, ...descendants(pid, new Set())];
-  const named = name === '' ? [] : processesWithEnvironment(name);
+  const named = name === '' ? [] : processesNamed(name);
   for (const one of [...below, ...named]) sendSignal(one, 'SIGKILL');
-}
-
-/** The kernel does not report the end of processes that are not our children. */
-const LOOK_EVERY_MS = 200;
-
-/**
- * If a launcher was killed (usually by the OOM killer), nothing else would end its task. This kills the task, and
- * resolves once the launcher's own sidecar has stored the closed files and ended.
- */
-async function endOrphans(name: string, sidecar: string): Promise<void> {
-  for (;;) {
-    const left = processesWithEnvironment(name);
-    if (left.length === 0) return;
-    for (const pid of left) if (!runs(pid, sidecar)) sendSignal(pid, 'SIGKILL');
-    await sleep(LOOK_EVERY_MS);
-  }
-}
-
-/** Compares the whole path: a task may start a program with a similar name. */
-function runs(pid: number, entry: string): boolean {
-  return (readProc(pid, 'cmdline') ?? '').split('\0').includes(entry);
 }
 
 /** Slot numbers for tasks that run at the same time. Each task gets the lowest free number, from 0. */

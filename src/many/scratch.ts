@@ -3,33 +3,27 @@
 // are removed. Those of failed tasks, and those with files that are stored nowhere else, stay with their logs under a
 // name that says so. The next runner removes what a killed runner left, except for directories that no sidecar has
 // marked as saved. A killed runner's lock is free once its last process is gone.
+import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import type { Log } from '../log/log.ts';
-import { CaptureError, errnoOf, isFull, reasonOf } from '../model/errors.ts';
+import { CaptureError, isFull, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import { ATTEMPT_FILE, IN_VAIN, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
+import { IN_VAIN, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
 import { showPath } from '../model/path.ts';
 import { formatBytes } from '../model/units.ts';
 import { whereabouts } from '../native/beneath.ts';
 import { tryLock } from '../native/files.ts';
 import { mountOf } from '../native/mounts.ts';
 import { holdPrivateDir, makePrivateFile, openHeldFile, readPrivateFile } from '../native/private-dir.ts';
-import { emptyDirectory, removeTree } from '../native/remove-tree.ts';
+import { removeTree } from '../native/remove-tree.ts';
+import { FAILED, type HeldDir, isUnsaved, LOCK, makeRoom, moved, removeRest, setAside } from './left-work.ts';
 
 const SHARED_MEMORY = '/dev/shm';
 /** For each task that runs at the same time: tmpfs takes its memory from the tasks. */
 const ROOM_BYTES = 512 * 2 ** 20;
 const PREFIX = 'capture-array.';
-const LOCK = 'lock';
-/** Suffix of a directory whose files may exist nowhere else. */
-const UNSAVED = '.unsaved-';
-/** Explains to the user why such a directory stays. */
-export const UNSAVED_HINT =
-  'copy what you need out of it, then delete it; in memory (/dev/shm) it takes memory, and is lost with the machine';
-/** Suffix of what a failed task left: its directory and its log. */
-const FAILED = '.failed';
 
 /** The work directory and log of one start. Nothing exists before {@link TaskDir.make}. */
 export interface TaskDir {
@@ -62,6 +56,15 @@ export interface Scratch {
   readonly lockFd: number;
   /** A directory for one start of this index; it never returns one that exists. */
   dirFor(index: number): TaskDir;
+  /** What the file system says; it may know no quota. */
+  mayBeFull(): boolean;
+  /** Whether a file can be written there: the file system may be full, or the user's quota used up. */
+  hasRoom(): boolean;
+  /**
+   * Removes the directories of failed tasks from which all that was closed is stored; their logs stay. Resolves to their
+   * names.
+   */
+  makeRoom(): Promise<readonly string[]>;
   /** Removes everything that is not kept. Later runners do not remove kept files either. */
   close(): Promise<void>;
 }
@@ -134,8 +137,6 @@ function lock(root: string): number {
   return fd;
 }
 
-type HeldDir = ReturnType<typeof holdPrivateDir>;
-
 interface Opened extends Pick<ScratchNeeds, 'hasAllTries' | 'log'> {
   readonly held: HeldDir;
   readonly lockFd: number;
@@ -148,6 +149,9 @@ function scratchIn(root: string, { held, lockFd, hasAllTries, inMemory, log }: O
     words: `${root}${inMemory ? ` (memory, ${formatBytes(freeBytes(root))} free)` : ''}`,
     lockFd,
     dirFor: (index) => taskDir(root, held, freeName(`${held.at}/${index}`, hasAllTries), hasAllTries),
+    mayBeFull: () => freeBytes(held.at) < PROBE_BYTES,
+    hasRoom: () => hasRoomIn(held),
+    makeRoom: () => makeRoom(held, root, log),
     close: async () => {
       await removeRest(held, root, log).catch((error: unknown) =>
         log.warn(`${showPath(root)} cannot be removed: ${reasonOf(error)}`, { hint: 'remove it by hand' }),
@@ -156,6 +160,28 @@ function scratchIn(root: string, { held, lockFd, hasAllTries, inMemory, log }: O
       fs.closeSync(lockFd);
     },
   };
+}
+
+const { O_CREAT, O_EXCL, O_WRONLY } = fs.constants;
+/** What a start writes before its task begins is less, unless it restores files. */
+const PROBE_BYTES = 2 ** 20;
+
+/** Not even a directory entry may fit. */
+function hasRoomIn({ at }: HeldDir): boolean {
+  let fd: number | undefined;
+  try {
+    const probe = `${at}/${randomUUID()}`;
+    fd = fs.openSync(probe, O_WRONLY | O_CREAT | O_EXCL, 0o600);
+    fs.unlinkSync(probe);
+    fs.writeFileSync(fd, Buffer.alloc(PROBE_BYTES));
+    // Some file systems choose the blocks only then, or ask their server only then.
+    fs.fsyncSync(fd);
+    return true;
+  } catch (error) {
+    return !isFull(error);
+  } finally {
+    if (fd !== undefined) fs.closeSync(fd);
+  }
 }
 
 /** `inside` is the path through the open directory. */
@@ -192,63 +218,6 @@ function freeName(base: string, mayHaveLog: boolean): string {
   let name = base;
   for (let n = 2; ends.some((end) => fs.existsSync(name + end)); n += 1) name = `${base}-${n}`;
   return name;
-}
-
-/** Reads the sidecar's mark in the directory, because the launcher, or this runner, may have been killed. */
-function isUnsaved(workdir: string): boolean {
-  const has = (name: string): boolean => fs.existsSync(path.join(workdir, OWN_DIR, name));
-  return has(ATTEMPT_FILE) && !has(SAVED_FILE);
-}
-
-function setAside(dir: string): readonly string[] {
-  let n = 1;
-  while (fs.existsSync(`${dir}${UNSAVED}${n}`)) n += 1;
-  return moved(dir, `${dir}${UNSAVED}${n}`);
-}
-
-/** Renames a work directory and its log. Returns the new names of those that exist. */
-function moved(from: string, to: string): readonly string[] {
-  return ['', '.log'].flatMap((end) => {
-    try {
-      fs.renameSync(from + end, to + end);
-      return to + end;
-    } catch (error) {
-      if (errnoOf(error) !== 'ENOENT') throw error;
-      return [];
-    }
-  });
-}
-
-/**
- * Names decide what stays, because a killed runner cannot report anything. The lock goes last: without it nobody would
- * clean up the rest.
- */
-async function removeRest({ at }: HeldDir, root: string, log: Pick<Log, 'warn'>): Promise<void> {
-  let keepsSome = false;
-  for await (const { name } of await fs.promises.opendir(at)) {
-    // The log goes with its directory, whichever of them readdir returns first.
-    const [, dir = ''] = /^(\d+(?:-\d+)?)(?:\.log)?$/.exec(name) ?? [];
-    const [aside] = dir !== '' && isUnsaved(`${at}/${dir}`) ? setAside(`${at}/${dir}`) : [];
-    if (aside !== undefined)
-      log.warn(
-        `what a task that was killed may not have stored stays in ${showPath(path.join(root, path.basename(aside)))}`,
-        { hint: UNSAVED_HINT },
-      );
-    if (aside !== undefined || name.includes(UNSAVED) || name.includes(FAILED)) keepsSome = true;
-    else if (name !== LOCK) await removeTree(`${at}/${name}`);
-  }
-  if (!keepsSome) await emptyDirectory(at);
-  await removeTree(`${at}/${LOCK}`);
-  if (!keepsSome) removeRoot(root);
-}
-
-/** Removes only the empty directory that we created: another one may have its name by now. */
-function removeRoot(root: string): void {
-  try {
-    fs.rmdirSync(root);
-  } catch (error) {
-    if (!['ENOENT', 'ENOTDIR', 'ENOTEMPTY'].includes(errnoOf(error) ?? '')) throw error;
-  }
 }
 
 function freeBytes(dir: string): number {

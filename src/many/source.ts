@@ -3,9 +3,11 @@
 import fs from 'node:fs';
 import type { TaskCommand } from '../cli/job/tasks.ts';
 import type { Log } from '../log/log.ts';
-import { reasonOf } from '../model/errors.ts';
+import { CaptureError, reasonOf } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
 import type { TaskNeeds } from '../model/many/admission.ts';
 import type { QueuedTask, Submission } from '../model/many/submission.ts';
+import { showPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
 import type { Board, Readiness } from './board.ts';
 import { BrokerAway, type TakenJob, type WorkerBroker } from './broker.ts';
@@ -28,7 +30,7 @@ export interface SourceOptions {
   readonly board: Board;
   readonly leases: JobLeases;
   readonly outcomes: TaskOutcomes;
-  readonly scratch: Pick<Scratch, 'dirFor' | 'lockFd'>;
+  readonly scratch: Pick<Scratch, 'root' | 'dirFor' | 'lockFd' | 'mayBeFull' | 'hasRoom' | 'makeRoom'>;
   readonly prepared: Pick<Prepared, 'dirOf'>;
   readonly commandOf: CommandOf;
   /** The same for all tasks. `options` say where each task reads notices. */
@@ -45,6 +47,11 @@ const PAUSE_MS = 1000;
 export class BrokerSource implements TaskSource<SubmittedTask> {
   readonly #options: SourceOptions;
   #asksAgainMs = -Infinity;
+  #running = 0;
+  /** A task has no room to begin; nothing starts until one of the others has ended. */
+  #isFull = false;
+  /** No other one runs. */
+  #failure: CaptureError | undefined;
 
   constructor(options: SourceOptions) {
     this.#options = options;
@@ -56,8 +63,10 @@ export class BrokerSource implements TaskSource<SubmittedTask> {
     return board.toBeEnded();
   }
 
+  /** Throws status 69 if the next task has no room to begin, and no other one will make any. */
   async startNext(fits: (needs: TaskNeeds) => boolean): Promise<SubmittedTask | undefined> {
-    return this.#ask(async () => {
+    if (this.#isFull) return undefined;
+    const task = await this.#ask(async () => {
       const { board, broker, leases } = this.#options;
       await board.lookIfDue();
       for (const submission of board.inTurn()) {
@@ -75,17 +84,46 @@ export class BrokerSource implements TaskSource<SubmittedTask> {
           await leases.end(job, () => job.failed(`cannot be read: ${task.why}`, true));
           continue;
         }
-        if (fits(needsOf(submission))) return this.#start(submission, job, task.value);
+        const hasRoom = await this.#hasRoomFor(namesOf(submission, task.value).name);
+        if (hasRoom && fits(needsOf(submission))) return this.#start(submission, job, task.value);
         // The runner's state has changed since the job was requested. Another worker may have room for it.
         await leases.end(job, () => job.giveBack());
         return undefined;
       }
       return undefined;
     });
+    if (this.#failure !== undefined) throw this.#failure;
+    return task;
   }
 
-  ended(task: SubmittedTask, end: LauncherEnd, tooLarge: TooLarge | undefined): Promise<void> {
-    return this.#options.outcomes.ended(task, end, tooLarge);
+  /** Throws status 69 if this task had no room to begin, and no other one will make any. */
+  async ended(task: SubmittedTask, end: LauncherEnd, tooLarge: TooLarge | undefined): Promise<void> {
+    const { outcomes, scratch } = this.#options;
+    this.#running -= 1;
+    this.#isFull = false;
+    // Status 69 may also be the store's or the index's, and then it is final.
+    const hadNoRoom = end.kind === 'final' && end.status === EXIT.unavailable && !scratch.hasRoom();
+    await outcomes.ended(task, hadNoRoom ? { ...end, kind: 'again' } : end, tooLarge);
+    if (hadNoRoom) await this.#makeRoomFor(task.name);
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  async #hasRoomFor(name: string): Promise<boolean> {
+    const { scratch } = this.#options;
+    return !scratch.mayBeFull() || scratch.hasRoom() || this.#makeRoomFor(name);
+  }
+
+  async #makeRoomFor(name: string): Promise<boolean> {
+    const { scratch, log } = this.#options;
+    const full = `no room is left in ${showPath(scratch.root)} for ${name} to begin`;
+    const hint = 'make room there, or name a directory of another file system with --scratch';
+    const removed = await scratch.makeRoom();
+    if (removed.length > 0) log.warn(`${full}: removed ${removed.map(showPath).join(' and ')}`);
+    if (removed.length > 0 && scratch.hasRoom()) return true;
+    if (this.#running === 0) this.#failure = new CaptureError(EXIT.unavailable, full, { hint });
+    else log.warn(`${full}: nothing begins until a task has ended`, { hint });
+    this.#isFull = true;
+    return false;
   }
 
   isDone(): boolean {
@@ -107,12 +145,11 @@ export class BrokerSource implements TaskSource<SubmittedTask> {
   }
 
   #start(submission: Submission, job: TakenJob, task: QueuedTask): SubmittedTask {
+    this.#running += 1;
     const { scratch, commandOf, prepared, launch, start } = this.#options;
     const { index } = task;
     const dir = scratch.dirFor(index);
-    const named = (between: string): string => `${submission.name}${between}${index}`.trimStart();
-    const names = { name: named(' index '), label: named(' ') };
-    const common = { submission, index, job, dir, needs: needsOf(submission), ...names };
+    const common = { submission, index, job, dir, needs: needsOf(submission), ...namesOf(submission, task) };
     try {
       const preparedDir = prepared.dirOf(submission);
       const cwd = preparedDir ?? submission.cwd;
@@ -145,10 +182,14 @@ export class BrokerSource implements TaskSource<SubmittedTask> {
       });
       return { ...common, argv, launcher };
     } catch (error) {
-      const launcher = failedLauncher(`it cannot be started: ${reasonOf(error)}`);
-      return { ...common, argv: [], launcher };
+      return { ...common, argv: [], launcher: failedLauncher(error) };
     }
   }
+}
+
+function namesOf(submission: Submission, { index }: QueuedTask): Pick<SubmittedTask, 'name' | 'label'> {
+  const named = (between: string): string => `${submission.name}${between}${index}`.trimStart();
+  return { name: named(' index '), label: named(' ') };
 }
 
 /** The server answers, so the next submission may work. */

@@ -11,10 +11,12 @@ import {
   noneRuns,
   processesOf,
   resultOf,
+  scratchOf,
   startsIn,
   STEPS,
 } from '../many/support.ts';
-import { openPlace, type Place, until } from './support.ts';
+import { inNamespace } from '../support/namespace.ts';
+import { BIN, openPlace, type Place, until } from './support.ts';
 
 let place: Place;
 beforeEach(() => {
@@ -26,6 +28,20 @@ const FORTY = Array.from({ length: 40 }, (_, index) => index);
 const FILES = ['-r', 'result.dat', '-k', 'state.chk'];
 const stored = (index: number): string => place.text(`result.dat.${index}.zst`);
 const storedResults = (): readonly string[] => place.keys().filter((key) => key.startsWith('result.dat.'));
+
+it.each([
+  ['what it makes room of, is no failure of other tasks', 'fill', 1, '2 of 3 done, 1 failed'],
+  ['else, ends the array with 69', '../../fill', 69, 'for index 1 to begin\n  try: make room there'],
+])('a scratch file system filled by %s', async (_, file, status, said) => {
+  const scratch = scratchOf(place);
+  const options = ['array', '--to', place.store, `--scratch=${scratch}`, '--array', '0-2', '--jobs', '1'];
+  const script = `[ $1 != 0 ] || { cat /dev/zero >${file}; exit 1; }; echo r >r.dat`;
+  const command = [BIN, ...options, '-r', 'r.dat', '--', 'sh', '-c', script, 's', '{index}'];
+  const run = place.exec(inNamespace({ tmpfs: { [scratch]: '32m' } }, command, place.work));
+  expect(await run.status, run.stderr()).toBe(status);
+  expect(run.stderr()).toContain(said);
+  expect(run.stderr()).not.toContain('index 1 failed');
+});
 
 it('runs 40 tasks, tries failed ones again, and runs later only what is left', async () => {
   const joblog = path.join(place.dir, 'joblog');

@@ -2,8 +2,9 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { JobSlots, type Launcher, startLauncher } from '../../src/many/launcher.ts';
+import { becomeSubreaper } from '../../src/native/processes.ts';
 import { until } from '../e2e/support.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
@@ -49,7 +50,19 @@ function hasEnded(pid: number): boolean {
   );
 }
 
+/** A process with the launcher's name, that looks like its sidecar, and that is not below us. */
+function strangerNamed(name: string): number {
+  const run = ['-c', '"$@" </dev/null >/dev/null 2>&1 & echo $!', 'sh', process.execPath];
+  const wait = ['-e', 'setInterval(() => 0, 1000)', path.join(path.dirname(KILLED), 'sidecar.cjs')];
+  const env = { ...process.env, CAPTURED_TASK_LOG: name };
+  return Number(execFileSync('sh', [...run, ...wait], { encoding: 'utf8', env }));
+}
+
 it('sends nothing to the pid of a launcher that has ended, and still kills what it has left', async () => {
+  // Its parent has ended before we adopt orphans.
+  const stranger = strangerNamed(logFile());
+  onTestFinished(() => void process.kill(stranger, 'SIGKILL'));
+  becomeSubreaper();
   const { launcher, close } = open(KILLED);
   const pids = (): readonly number[] => fs.readFileSync(logFile(), 'utf8').trim().split(' ').map(Number);
   await until(() => pids().length === 3 && !fs.existsSync(`/proc/${pids()[0]}`), 'the launcher is reaped');
@@ -66,6 +79,8 @@ it('sends nothing to the pid of a launcher that has ended, and still kills what 
   const told = kill.mock.calls.map(([one]) => one);
   expect(told).not.toContain(pid);
   expect(told).toContain(sidecar);
+  expect(told).not.toContain(stranger);
+  expect(hasEnded(stranger)).toBe(false);
   close();
 });
 

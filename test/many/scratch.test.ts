@@ -58,6 +58,38 @@ it('tells a full file system from a directory that cannot be written', async () 
   }
 });
 
+it('makes room of what failed tasks have left, but for logs, and for files that are stored nowhere else', async () => {
+  const one = await open();
+  const [failed, unsaved, running] = [begin(one, 1), begin(one, 2), begin(one, 3)];
+  fs.mkdirSync(path.join(unsaved.path, '.capture'));
+  fs.writeFileSync(path.join(unsaved.path, '.capture/attempt.json'), '{}');
+  for (const task of [failed, unsaved]) task.keep();
+  expect(one.hasRoom()).toBe(true);
+  expect(await one.makeRoom()).toEqual([`${failed.path}.failed`]);
+  expect(fs.existsSync(running.path)).toBe(true);
+  await one.close();
+  const left = ['1.failed.log', '2.failed', '2.failed.log'];
+  expect(fs.readdirSync(one.root).toSorted()).toEqual(left);
+});
+
+it('says what cannot be removed, and removes all else; the next runner tries again', async () => {
+  const killed = await open();
+  for (const index of [1, 2, 3]) begin(killed, index);
+  const unlink = fs.unlinkSync;
+  const fails = vi.spyOn(fs, 'unlinkSync').mockImplementation((file) => {
+    if (String(file).endsWith('/2.log')) throw Object.assign(new Error('EPERM'), { code: 'EPERM' });
+    unlink(file);
+  });
+  fs.closeSync(killed.lockFd);
+  const next = await open();
+  expect(fs.readdirSync(killed.root).toSorted()).toEqual(['2.log', 'lock']);
+  expect(said).toEqual([`${killed.root}/2.log cannot be removed: EPERM`]);
+  await next.close();
+  fails.mockRestore();
+  await (await open()).close();
+  expect(fs.existsSync(killed.root)).toBe(false);
+});
+
 it('gives each start an empty directory of its own, named for its index', async () => {
   const one = await open();
   const names = (): readonly string[] => [begin(one, 3), begin(one, 3)].map((dir) => path.basename(dir.path));

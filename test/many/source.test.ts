@@ -30,6 +30,8 @@ interface Bench {
   readonly launchers: Started[];
   /** What became of each work directory, in the order of the starts. */
   readonly dirs: { readonly path: string; readonly did: string[]; isUnsaved: boolean; isInVain: boolean }[];
+  /** Of the scratch directory; what failed tasks have left there can be removed. */
+  readonly room: { isThere: boolean; readonly kept: string[] };
   readonly messages: string[];
   /** Command lines in the job log. */
   readonly joblog: string[];
@@ -58,6 +60,7 @@ function bench(
     queue.submit(submission({ memoryBytes: GIB, ...changes }), indices);
   const launchers: Started[] = [];
   const dirs: Bench['dirs'][number][] = [];
+  const room = { isThere: true, kept: [] as string[] };
   const [messages, joblog]: string[][] = [[], []];
   const say = (message: string): void => void messages?.push(message);
   const log = { debug: say, info: say, warn: say, error: say } as unknown as Log;
@@ -82,7 +85,17 @@ function bench(
     board,
     leases,
     outcomes,
-    scratch: { dirFor: (index) => fakeDir(index, dirs), lockFd: 0 },
+    scratch: {
+      root: '/scratch',
+      dirFor: (index) => fakeDir(index, dirs),
+      lockFd: 0,
+      mayBeFull: () => !room.isThere,
+      hasRoom: () => room.isThere,
+      makeRoom: async () => {
+        room.isThere ||= room.kept.length > 0;
+        return room.kept.splice(0);
+      },
+    },
     prepared: { dirOf: ({ prepare }) => (prepare === undefined ? undefined : '/prepared') },
     commandOf: ({ index }) => {
       if (index === 13) throw new Error('no value for {n}');
@@ -107,7 +120,7 @@ function bench(
     board.expire();
     runner.wake();
   };
-  const parts = { queue, board, outcomes, launchers, dirs, stop, look };
+  const parts = { queue, board, outcomes, launchers, dirs, room, stop, look };
   open = {
     ...parts,
     messages: messages ?? [],
@@ -259,6 +272,77 @@ it.each([
   const { failed } = here.queue.queue('melt');
   await until(() => failed.length === 1, 'it has failed');
   expect(failed[0]?.reason).toContain(said);
+});
+
+describe('a task that has no room to begin', () => {
+  const noRoom = (here: Bench, at: number): void => here.launchers[at]?.finish('final', 69);
+
+  it('begins again once what failed tasks have left is removed', async () => {
+    const here = bench([[{ retries: 0 }, [0]]]);
+    await runs(here, 1);
+    here.room.isThere = false;
+    here.room.kept.push('/scratch/9.failed');
+    noRoom(here, 0);
+    await runs(here, 2);
+    expect(here.queue.queue('melt').failed).toEqual([]);
+    expect(here.dirs[0]?.did).toEqual(['made', 'cleared']);
+    expect(here.messages.join('\n')).toContain(
+      'no room is left in /scratch for melt index 0 to begin: removed /scratch/9.failed',
+    );
+  });
+
+  it('waits until another task has ended', async () => {
+    const here = bench([[{ retries: 0 }, [0, 1]]]);
+    await runs(here, 2);
+    here.room.isThere = false;
+    noRoom(here, 1);
+    await until(() => here.outcomes.counts().givenBack === 1, 'it is given back');
+    const { looks } = here.queue;
+    here.look();
+    await until(() => here.queue.looks > looks, 'the queue was looked at');
+    expect(here.launchers).toHaveLength(2);
+    here.room.isThere = true;
+    here.launchers[0]?.finish('done');
+    await runs(here, 3);
+    expect(here.launchers.map(indexOf)).toEqual([0, 1, 1]);
+  });
+
+  it('ends the worker with 69 if no other task runs, and goes back', async () => {
+    const here = bench([[{ retries: 0 }, [0]]]);
+    const over = expect(here.over).rejects.toMatchObject({
+      status: 69,
+      hint: expect.stringMatching(/--scratch/),
+    });
+    await runs(here, 1);
+    here.room.isThere = false;
+    noRoom(here, 0);
+    await over;
+    open = undefined;
+    here.stop.abort();
+    expect(counts(here)).toMatchObject({ waiting: 1, running: 0, failed: 0 });
+  });
+
+  it('is not started at all, and goes back', async () => {
+    const here = bench([[{ retries: 0 }, []]]);
+    here.room.isThere = false;
+    const over = expect(here.over).rejects.toMatchObject({ status: 69 });
+    here.queue.submit(submission(named('other')), [7]);
+    here.look();
+    await over;
+    open = undefined;
+    here.stop.abort();
+    expect(here.launchers).toEqual([]);
+    expect(counts(here, 'other')).toMatchObject({ waiting: 1, running: 0, failed: 0 });
+  });
+
+  it('has failed for good if there is room: the status is that of the store or the index', async () => {
+    const here = bench([[{ retries: 3 }, [0]]]);
+    await runs(here, 1);
+    noRoom(here, 0);
+    const { failed } = here.queue.queue('melt');
+    await until(() => failed.length === 1, 'it has failed');
+    expect(failed[0]?.reason).toContain('failed with exit status 69');
+  });
 });
 
 it('fails a task whose command cannot be made, and goes on', async () => {

@@ -45,6 +45,54 @@ for i in range(3000):
   expect(fs.readdirSync(dir.path)).toEqual([]);
 });
 
+/** Runs as a user without root's rights. */
+async function removeAsUser(name: string): Promise<ReturnType<typeof spawnSync>> {
+  const program = await bundle('test/native/fixtures/remove-tree.ts', dir.path);
+  const own = process.getuid?.() === 0 ? ['setpriv', '--reuid=12345', '--regid=12345', '--clear-groups'] : [];
+  const [file = '', ...args] = [...own, process.execPath, program, at(name)];
+  if (own.length > 0) spawnSync('chown', ['-R', '12345:12345', at(name)]);
+  fs.chmodSync(dir.path, 0o777);
+  return spawnSync(file, args, { encoding: 'utf8', cwd: dir.path });
+}
+
+it('removes directories that their owner may not read, enter or write in', async () => {
+  for (const [mode, name] of ['tree/0', 'tree/555/a', 'tree/333/a/b', 'tree/444/a/b/c'].entries()) {
+    fs.mkdirSync(at(`${name}/deep/deeper`), { recursive: true });
+    fs.writeFileSync(at(`${name}/deep/deeper/file`), 'x');
+    for (const one of ['/deep/deeper', '/deep', ''])
+      fs.chmodSync(at(name + one), [0, 0o555, 0o333, 0o444][mode] ?? 0);
+  }
+  const { status, stderr } = await removeAsUser('tree');
+  expect(status, String(stderr)).toBe(0);
+  expect(fs.existsSync(at('tree'))).toBe(false);
+});
+
+it.runIf(process.getuid?.() === 0)(
+  'removes all but what another user has put there, and then says why',
+  async () => {
+    for (const name of ['a', 'm', 'm/inner', 'z']) {
+      fs.mkdirSync(at(`tree/${name}/of-us`), { recursive: true });
+      fs.writeFileSync(at(`tree/${name}/of-us/file`), 'x');
+    }
+    spawnSync('chown', ['-R', '12345:12345', at('tree')]);
+    fs.mkdirSync(at('tree/m/inner/of-another'));
+    fs.writeFileSync(at('tree/m/inner/of-another/file'), 'x');
+    const program = await bundle('test/native/fixtures/remove-tree.ts', dir.path);
+    fs.chmodSync(dir.path, 0o777);
+    const user = ['--reuid=12345', '--regid=12345', '--clear-groups'];
+    const { status, stderr } = spawnSync('setpriv', [...user, process.execPath, program, at('tree')], {
+      encoding: 'utf8',
+      cwd: dir.path,
+    });
+    expect(status).not.toBe(0);
+    expect(stderr).toContain('EACCES');
+    const left = fs.readdirSync(at('tree'), { recursive: true, encoding: 'utf8' });
+    expect(left.filter((name) => name.endsWith('file'))).toEqual([
+      expect.stringMatching(/of-another|-.*\/file/),
+    ]);
+  },
+);
+
 it('removes nothing outside if a directory is replaced by a link while it is emptied', async () => {
   fs.mkdirSync(at('others/sub'), { recursive: true });
   fs.writeFileSync(at('others/file'), 'x');

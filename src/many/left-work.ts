@@ -1,0 +1,107 @@
+// What stays in a scratch directory, and what is removed. Names decide, because a killed runner cannot report anything:
+// what failed, and what may exist nowhere else, has a name that says so.
+import fs from 'node:fs';
+import path from 'node:path';
+import type { Log } from '../log/log.ts';
+import { errnoOf, reasonOf } from '../model/errors.ts';
+import { ATTEMPT_FILE, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
+import { showPath } from '../model/path.ts';
+import type { holdPrivateDir } from '../native/private-dir.ts';
+import { emptyDirectory, removeTree } from '../native/remove-tree.ts';
+
+export type HeldDir = ReturnType<typeof holdPrivateDir>;
+
+export const LOCK = 'lock';
+/** Suffix of a directory whose files may exist nowhere else. */
+const UNSAVED = '.unsaved-';
+/** Explains to the user why such a directory stays. */
+export const UNSAVED_HINT =
+  'copy what you need out of it, then delete it; in memory (/dev/shm) it takes memory, and is lost with the machine';
+/** Suffix of what a failed task left: its directory and its log. */
+export const FAILED = '.failed';
+
+/** Reads the sidecar's mark in the directory, because the launcher, or this runner, may have been killed. */
+export function isUnsaved(workdir: string): boolean {
+  const has = (name: string): boolean => fs.existsSync(path.join(workdir, OWN_DIR, name));
+  return has(ATTEMPT_FILE) && !has(SAVED_FILE);
+}
+
+export function setAside(dir: string): readonly string[] {
+  let n = 1;
+  while (fs.existsSync(`${dir}${UNSAVED}${n}`)) n += 1;
+  return moved(dir, `${dir}${UNSAVED}${n}`);
+}
+
+/** Renames a work directory and its log. Returns the new names of those that exist. */
+export function moved(from: string, to: string): readonly string[] {
+  return ['', '.log'].flatMap((end) => {
+    try {
+      fs.renameSync(from + end, to + end);
+      return to + end;
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOENT') throw error;
+      return [];
+    }
+  });
+}
+
+/** The lock goes last: without it nobody would clean up the rest. */
+export async function removeRest({ at }: HeldDir, root: string, log: Pick<Log, 'warn'>): Promise<void> {
+  let keepsSome = false;
+  let isDone = true;
+  for await (const { name } of await fs.promises.opendir(at)) {
+    // The log goes with its directory, whichever of them readdir returns first.
+    const [, dir = ''] = /^(\d+(?:-\d+)?)(?:\.log)?$/.exec(name) ?? [];
+    const [aside] = dir !== '' && isUnsaved(`${at}/${dir}`) ? setAside(`${at}/${dir}`) : [];
+    if (aside !== undefined)
+      log.warn(
+        `what a task that was killed may not have stored stays in ${showPath(path.join(root, path.basename(aside)))}`,
+        { hint: UNSAVED_HINT },
+      );
+    if (aside !== undefined || name.includes(UNSAVED) || name.includes(FAILED)) keepsSome = true;
+    else if (name !== LOCK && !(await isRemoved(`${at}/${name}`, path.join(root, name), log))) isDone = false;
+  }
+  // The next runner tries again.
+  if (!isDone) return;
+  if (!keepsSome) await emptyDirectory(at);
+  await removeTree(`${at}/${LOCK}`);
+  if (!keepsSome) removeRoot(root);
+}
+
+/** Removes only the empty directory that we created: another one may have its name by now. */
+function removeRoot(root: string): void {
+  try {
+    fs.rmdirSync(root);
+  } catch (error) {
+    if (!['ENOENT', 'ENOTDIR', 'ENOTEMPTY'].includes(errnoOf(error) ?? '')) throw error;
+  }
+}
+
+/**
+ * Removes the directories of failed tasks from which all that was closed is stored; their logs stay. Resolves to their
+ * names.
+ */
+export async function makeRoom(
+  { at }: HeldDir,
+  root: string,
+  log: Pick<Log, 'warn'>,
+): Promise<readonly string[]> {
+  const removed: string[] = [];
+  for await (const { name } of await fs.promises.opendir(at)) {
+    if (!name.endsWith(FAILED) || isUnsaved(`${at}/${name}`)) continue;
+    const shown = path.join(root, name);
+    if (await isRemoved(`${at}/${name}`, shown, log)) removed.push(shown);
+  }
+  return removed;
+}
+
+/** Warns if something of it cannot be removed. */
+async function isRemoved(inside: string, shown: string, log: Pick<Log, 'warn'>): Promise<boolean> {
+  try {
+    await removeTree(inside);
+    return true;
+  } catch (error) {
+    log.warn(`${showPath(shown)} cannot be removed: ${reasonOf(error)}`, { hint: 'remove it by hand' });
+    return false;
+  }
+}
