@@ -184,10 +184,11 @@ function launcherOf(life: LauncherLife, ended: Promise<LauncherEnd>): Launcher {
 }
 
 /** A stand-in for a task that could not be started. */
-export function failedLauncher(error: unknown): Launcher {
+export function failedLauncher(cause: unknown): Launcher {
   const life: LauncherLife = { startedMs: clockMs(), pid: 0, name: '', isEnding: true, peakBytes: 0 };
-  const why = `it cannot be started: ${reasonOf(error)}`;
-  return launcherOf(life, Promise.resolve({ ...notStarted(life.startedMs, error), why }));
+  const why = `it cannot be started: ${reasonOf(cause)}`;
+  const end = { ...notStarted(life.startedMs, cause), why };
+  return launcherOf(life, Promise.resolve(end));
 }
 
 function notStarted(startedMs: number, error: unknown): LauncherEnd {

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { emptyDirectory, removeTree } from '../../src/native/remove-tree.ts';
 import { bundle } from '../support/bundle.ts';
+import { asNobody, NOBODY } from '../support/other-user.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
 let dir: TestDir;
@@ -48,11 +49,10 @@ for i in range(3000):
 /** Runs as a user without root's rights. */
 async function removeAsUser(name: string): Promise<ReturnType<typeof spawnSync>> {
   const program = await bundle('test/native/fixtures/remove-tree.ts', dir.path);
-  const own = process.getuid?.() === 0 ? ['setpriv', '--reuid=12345', '--regid=12345', '--clear-groups'] : [];
-  const [file = '', ...args] = [...own, process.execPath, program, at(name)];
-  if (own.length > 0) spawnSync('chown', ['-R', '12345:12345', at(name)]);
+  const user = process.getuid?.() === 0 ? asNobody : {};
+  if (process.getuid?.() === 0) spawnSync('chown', ['-R', `${NOBODY}:${NOBODY}`, at(name)]);
   fs.chmodSync(dir.path, 0o777);
-  return spawnSync(file, args, { encoding: 'utf8', cwd: dir.path });
+  return spawnSync(process.execPath, [program, at(name)], { encoding: 'utf8', cwd: dir.path, ...user });
 }
 
 it('removes directories that their owner may not read, enter or write in', async () => {
@@ -74,13 +74,13 @@ it.runIf(process.getuid?.() === 0)(
       fs.mkdirSync(at(`tree/${name}/of-us`), { recursive: true });
       fs.writeFileSync(at(`tree/${name}/of-us/file`), 'x');
     }
-    spawnSync('chown', ['-R', '12345:12345', at('tree')]);
+    spawnSync('chown', ['-R', `${NOBODY}:${NOBODY}`, at('tree')]);
     fs.mkdirSync(at('tree/m/inner/of-another'));
     fs.writeFileSync(at('tree/m/inner/of-another/file'), 'x');
     const program = await bundle('test/native/fixtures/remove-tree.ts', dir.path);
     fs.chmodSync(dir.path, 0o777);
-    const user = ['--reuid=12345', '--regid=12345', '--clear-groups'];
-    const { status, stderr } = spawnSync('setpriv', [...user, process.execPath, program, at('tree')], {
+    const { status, stderr } = spawnSync(process.execPath, [program, at('tree')], {
+      ...asNobody,
       encoding: 'utf8',
       cwd: dir.path,
     });

@@ -185,19 +185,18 @@ interface SigningOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Signs with the keys that are valid at that moment. */
-export function signerFor(
-  { region, service }: Pick<BucketLocation, 'region' | 'service'>,
-  credentials: KeySource,
-): SignatureV4 {
+type SignedFor = Pick<BucketLocation, 'region' | 'service'>;
+
+function signerFor({ region, service }: SignedFor, credentials: Keys): SignatureV4 {
   return new SignatureV4({ service, region, credentials, sha256: Sha256, uriEscapePath: false });
 }
 
-function keySigner(location: BucketLocation, keys: KeySource): Signer {
+/** Signs with the keys that are valid at that moment. */
+export function keySigner(location: SignedFor, keys: KeySource): Signer {
   return {
     sign: async (request, { signingDate, signal }) => {
       const now = await keys(signal);
-      return signerFor(location, async () => now).sign(request, { signingDate });
+      return signerFor(location, now).sign(request, { signingDate });
     },
   };
 }
@@ -208,7 +207,7 @@ function sessionSigner(location: BucketLocation, session: KeySource): Signer {
     sign: async (request, { signingDate, signal }) => {
       const { sessionToken = '', ...keys } = await untilAborted(session(), signal);
       const headers = { ...request.headers, 'x-amz-s3session-token': sessionToken };
-      return signerFor(location, async () => keys).sign({ ...request, headers }, { signingDate });
+      return signerFor(location, keys).sign({ ...request, headers }, { signingDate });
     },
   };
 }
