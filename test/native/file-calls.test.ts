@@ -23,6 +23,7 @@ const WHY: Readonly<Record<string, string>> = {
   'doctor/doctor.ts': 'removes an empty directory that it has made',
   'doctor/watching.ts': 'a directory of its own (mkdtemp)',
   'launch/leftovers.ts': 'the work directory itself, as a directory',
+  'many/left-work.ts': 'the scratch directory, which is ours alone, held open',
   'many/notice.ts': 'a file in the scratch directory, which is ours alone',
   'many/prepare.ts': 'directories in the scratch directory, which is ours alone',
   'many/queue/control.ts': 'a socket in the directory of workers, which is ours alone',
