@@ -9,8 +9,8 @@ export default defineConfig({
   test: {
     include: ['test/real/**/*.test.ts'],
     globalSetup: ['test/real/bucket.ts'],
-    // Most of them wait for most of their time: two at once take half as long.
-    maxWorkers: 2,
+    // A computation and an object store share the cores: a second test file at once only adds noise.
+    fileParallelism: false,
     pool: 'forks',
     testTimeout: 180_000,
     hookTimeout: 180_000,
