@@ -167,7 +167,7 @@ describe('an input that is a result in both forms, as an attempt died between th
   });
 });
 
-describe('an input that is listed, and of which a HEAD says that it does not exist', () => {
+describe('a listed input that a HEAD does not find', () => {
   const patterns = ['data/'];
   const inputs = compileManifest({ ...DECLARED, results: [], inputs: patterns });
 
