@@ -176,6 +176,32 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
     expect(page.said).toEqual([]);
   });
 
+  it('draws an attempt as kept up to its newest checkpoint, as hatched up to its last sign of life, then nothing', async () => {
+    const nowMs = Date.now();
+    const iso = (minutesAgo: number): string => new Date(nowMs - minutesAgo * 60_000).toISOString();
+    const generation = { attempt: 1, generation: 1, at: iso(70), members: [], companions: [] };
+    const url = await reportOn((store) => {
+      const given = { index: '0', attempt: 1, startedAt: iso(100), generations: [generation] };
+      store.record({ ...given, seq: 5, kind: 'checkpoint', at: iso(50) } as never, nowMs - 50 * 60_000);
+    });
+    const page = await opened(url, DESKTOP);
+    expect(await text(page, '#table tbody tr')).toContain(iso(50).slice(0, 16).replace('T', ' '));
+    const bars = await page.evaluate<readonly (readonly [string, number, number])[]>(
+      `[...document.querySelectorAll('.lane i')].map(({ className, style }) =>
+        [className, Math.round(parseFloat(style.left)), Math.round(parseFloat(style.width.replace('max(2px, ', '')))])`,
+    );
+    expect(bars).toEqual([
+      ['solid', 0, 30],
+      ['hatched', 30, 20],
+    ]);
+    // Without a cursor, a legend has values, too.
+    const legends = await page.evaluate<string[]>(
+      "[...document.querySelectorAll('.u-legend .u-value')].map((one) => one.textContent)",
+    );
+    expect(legends.length).toBeGreaterThan(0);
+    for (const legend of legends) expect(legend).toMatch(/^(at most \d|20\S+ \S+Z to 20)/);
+  });
+
   it('goes back to what was shown before, as any page does', async () => {
     const url = await reportOn((store) => fillArray(store, { indices: 10, nowMs: Date.now() }));
     const page = await opened(`${url}#q=3-7`, DESKTOP);

@@ -27,9 +27,9 @@ export interface Used {
 export interface AttemptRow {
   readonly attempt: number;
   readonly from: number;
-  /** How long it ran, s. */
+  /** From its start to its last sign of life, s. */
   readonly ran: number;
-  /** The part of it that no later attempt had, or has, to compute again, s. */
+  /** The part of it that no later attempt had, or would have, to compute again, s. */
   readonly kept: number;
   readonly end: End;
   /** Its position among the texts of the head, as for all repeated texts. */
@@ -87,6 +87,16 @@ export function textOf({ head }: Report, at: number): string {
   return head.texts[at] ?? '';
 }
 
+/** Lost seconds. A running attempt has lost nothing yet. */
+export function lostOf({ ran, kept, end }: AttemptRow): number {
+  return end === 'running' ? 0 : ran - kept;
+}
+
+/** The last sign of life of an attempt, s since the epoch: its newest record, by the clock of its machine. */
+export function lastSignOf({ from, ran }: AttemptRow): number {
+  return from + ran;
+}
+
 /** The number of attempts, and their total seconds. */
 export interface Effort {
   readonly attempts: number;
@@ -96,13 +106,15 @@ export interface Effort {
 }
 
 export function effortOf({ attempts, earlier }: IndexEntry): Effort {
-  let [count, ran, kept] = [earlier?.attempts ?? 0, earlier?.ran ?? 0, earlier?.kept ?? 0];
+  let { attempts: count, ran, kept } = earlier ?? { attempts: 0, ran: 0, kept: 0 };
+  let lost = ran - kept;
   for (const one of attempts) {
     count += 1;
     ran += one.ran;
     kept += one.kept;
+    lost += lostOf(one);
   }
-  return { attempts: count, ran, kept, lost: ran - kept };
+  return { attempts: count, ran, kept, lost };
 }
 
 /** The work of an index that checkpoints saved: kept work of attempts that did not finish it themselves. */
@@ -115,7 +127,7 @@ export function savedOf({ attempts, earlier }: IndexEntry): number {
 export function lossesOf(entries: Iterable<IndexEntry>): ReadonlyMap<End, number> {
   const lost = new Map<End, number>();
   for (const { attempts } of entries)
-    for (const { end, ran, kept } of attempts) lost.set(end, (lost.get(end) ?? 0) + ran - kept);
+    for (const one of attempts) lost.set(one.end, (lost.get(one.end) ?? 0) + lostOf(one));
   return lost;
 }
 

@@ -48,7 +48,7 @@ export function entryOf(
 ): IndexEntry {
   if (details === undefined || row === undefined) return { index, state, attempts: [] };
   const records = details.attempts.map(({ record }) => asNamed(record, details.damaged.get(record.attempt)));
-  const times = workTimes(records, { state, nowMs: page.nowMs });
+  const times = workTimes(records, state);
   const rows = records.map((record, at) =>
     attemptRow(record, times[at], {
       isNewest: record.attempt === row.newest.attempt,

@@ -1,5 +1,6 @@
-// How much work of an index's attempts was kept. An attempt resumes from the checkpoint that it restored. Work before
-// that checkpoint is kept; work after it was lost with the earlier attempt. Pure.
+// How much work of an index's attempts is kept. An attempt resumes from the checkpoint that it restored. Work before
+// that checkpoint is kept; work after it was lost with the earlier attempt. The newest attempt has kept what its newest
+// checkpoint holds, whether it still runs or was killed: nobody can tell the two apart at once. Pure.
 import { generationName } from '../../model/checkpoint/history.ts';
 import { restoreOrder } from '../../model/checkpoint/restore-order.ts';
 import type { CaptureRecord, Generation } from '../../model/format/records.ts';
@@ -7,12 +8,9 @@ import type { State } from '../state.ts';
 
 export interface WorkTime {
   readonly attempt: number;
-  /** From its start to its last heartbeat; to now if it runs. */
+  /** From its start to its newest record, the last sign of life. */
   readonly ranMs: number;
-  /**
-   * The part that the newest attempt has resumed from, or the next one will. All of it, if the attempt is done or
-   * running.
-   */
+  /** The part that the newest attempt has resumed from, or the next one will. All of it, if the attempt is done. */
   readonly keptMs: number;
 }
 
@@ -20,17 +18,12 @@ export interface WorkTime {
  * `records`: the newest readable record of each attempt, ascending. If the record that named a checkpoint was deleted,
  * nothing of its attempt counts as kept.
  */
-export function workTimes(
-  records: readonly CaptureRecord[],
-  { state, nowMs }: { readonly state: State; readonly nowMs: number },
-): readonly WorkTime[] {
-  const newest = records.at(-1);
-  const ranMs = (record: CaptureRecord): number => {
-    const until = state === 'running' && record === newest ? nowMs : Date.parse(record.at);
-    return Math.max(0, until - Date.parse(record.startedAt));
-  };
+export function workTimes(records: readonly CaptureRecord[], state: State): readonly WorkTime[] {
+  const ranMs = (record: CaptureRecord): number =>
+    Math.max(0, Date.parse(record.at) - Date.parse(record.startedAt));
   const kept = new Map<number, number>();
-  const whole = wholeOf(records, state);
+  // The attempt that has lost nothing. A later attempt may only have started.
+  const whole = state === 'done' ? records.findLast(({ kind }) => kind === 'done') : undefined;
   if (whole !== undefined) kept.set(whole.attempt, ranMs(whole));
   // Walks back from checkpoint to checkpoint. Each belongs to an earlier attempt, so the loop ends.
   let from = whole === undefined ? nextCheckpoint(records) : whole.restored;
@@ -50,15 +43,6 @@ export function workTimes(
     ranMs: ranMs(record),
     keptMs: kept.get(record.attempt) ?? 0,
   }));
-}
-
-/** The attempt that has lost nothing, at least so far. */
-function wholeOf(records: readonly CaptureRecord[], state: State): CaptureRecord | undefined {
-  // A later attempt may only have started.
-  if (state === 'done') return records.findLast(({ kind }) => kind === 'done');
-  const newest = records.at(-1);
-  // A claim is written before the restore, so it does not name the checkpoint.
-  return state === 'running' && newest !== undefined && newest.seq > 0 ? newest : undefined;
 }
 
 /** The checkpoint that a new attempt would resume from. */

@@ -51,16 +51,16 @@ function tableOf({ all }: QueueView, rates: ReadonlyMap<string, RateOf>): Html {
     return html`<tr>
       <td class="name"><a href="${jobsPath(name)}">${name}</a></td>
       <td><a href="${reportPath(name)}">report</a></td>
-      <td>${row.state}</td>
-      <td class="n">${row.waiting}</td>
-      <td class="n">${row.running}</td>
-      <td class="n ${seen.counts.failed > 0 ? 'bad' : ''}">${row.failed}</td>
-      <td class="n">${row.done}</td>
-      <td class="n">${row.perMinute}</td>
-      <td class="n">${row.left}</td>
-      <td>${row.needs}</td>
-      <td>${taskName}</td>
-      <td>${store.url}</td>
+      <td data-name="State">${row.state}</td>
+      <td data-name="Waiting" class="n">${row.waiting}</td>
+      <td data-name="Running" class="n">${row.running}</td>
+      <td data-name="Failed" class="n ${seen.counts.failed > 0 ? 'bad' : ''}">${row.failed}</td>
+      <td data-name="Done" class="n">${row.done}</td>
+      <td data-name="A minute" class="n">${row.perMinute}</td>
+      <td data-name="Left" class="n">${row.left}</td>
+      <td data-name="Needs">${row.needs}</td>
+      <td data-name="Task">${taskName}</td>
+      <td data-name="Store">${store.url}</td>
     </tr>`;
   });
   return html`<div class="scroll" tabindex="0" role="region" aria-label="submissions">
@@ -173,5 +173,43 @@ const STYLE = html`<style>
   }
   .note {
     color: var(--faint);
+  }
+
+  /* On a phone, each submission is a list of its names and values. */
+  @media (max-width: 40rem) {
+    body {
+      margin: 1rem;
+    }
+    thead {
+      display: none;
+    }
+    table,
+    tbody,
+    tr {
+      display: block;
+      white-space: normal;
+    }
+    tr {
+      border-bottom: 1px solid var(--line);
+      padding: 0.6rem 0;
+    }
+    td {
+      border: 0;
+      display: flex;
+      gap: 1rem;
+      justify-content: space-between;
+      overflow-wrap: anywhere;
+      padding: 0.1rem 0;
+    }
+    td:empty {
+      display: none;
+    }
+    td::before {
+      color: var(--faint);
+      content: attr(data-name);
+    }
+    li {
+      overflow-wrap: anywhere;
+    }
   }
 </style>`;

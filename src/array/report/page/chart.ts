@@ -79,7 +79,7 @@ function dataOf({ times, series }: ChartOf): uPlot.AlignedData {
 }
 
 function optionsOf(of: ChartOf, width: number): uPlot.Options {
-  const { series, text, height = 190, sync, bars, binary } = of;
+  const { times, series, text, height = 190, sync, bars, binary } = of;
   const axis = {
     stroke: colourOf('soft'),
     grid: { stroke: colourOf('line'), width: 1 },
@@ -104,7 +104,10 @@ function optionsOf(of: ChartOf, width: number): uPlot.Options {
       },
     ],
     series: [
-      { label: 'time (UTC)', value: (_plot, seconds) => (seconds === null ? '' : timeText(seconds)) },
+      {
+        label: 'time (UTC)',
+        value: (_plot, seconds) => (seconds === null ? rangeText(times) : timeText(seconds)),
+      },
       ...series.map(({ title, colour, told, values }) => ({
         label: title,
         stroke: colourOf(colour),
@@ -112,8 +115,10 @@ function optionsOf(of: ChartOf, width: number): uPlot.Options {
         width: bars === true ? 0 : 1.5,
         paths,
         points: { show: bars !== true && values.length < 3 },
-        value: (_plot: uPlot, value: number | null, _series: number, at: number | null) => {
-          const shown = at === null ? value : (told ?? values)[at];
+        value: (_plot: uPlot, _value: number | null, _series: number, at: number | null) => {
+          // Without a cursor, the legend says the same as the text alternative.
+          if (at === null) return mostText(told ?? values, text);
+          const shown = (told ?? values)[at];
           return shown === null || shown === undefined ? '' : text(shown);
         },
       })),
@@ -123,13 +128,17 @@ function optionsOf(of: ChartOf, width: number): uPlot.Options {
 
 /** The text alternative for the chart. */
 function summaryOf({ title, times, series, text }: ChartOf): string {
+  const most = series.map(({ title: name, values, told }) => `${name} ${mostText(told ?? values, text)}`);
+  return `${title}, from ${rangeText(times)}: ${most.join(', ')}`;
+}
+
+function rangeText(times: readonly number[]): string {
   const [first, last] = [times[0], times.at(-1)];
-  if (first === undefined || last === undefined) return `${title}: nothing was seen`;
-  const most = series.map(({ title: name, values, told }) => {
-    const highest = (told ?? values).reduce<number>((high, value) => Math.max(high, value ?? 0), 0);
-    return `${name} at most ${text(highest)}`;
-  });
-  return `${title}, from ${timeText(first)} to ${timeText(last)}: ${most.join(', ')}`;
+  return first === undefined || last === undefined ? '' : `${timeText(first)} to ${timeText(last)}`;
+}
+
+function mostText(values: readonly (number | null)[], text: ChartOf['text']): string {
+  return `at most ${text(values.reduce<number>((high, value) => Math.max(high, value ?? 0), 0))}`;
 }
 
 function tableOf({ title, times, series, text }: ChartOf): HTMLTableElement {

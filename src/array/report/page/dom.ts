@@ -27,8 +27,8 @@ export function byId<Kind extends HTMLElement>(id: string, kind: new () => Kind)
 }
 
 /** A square of this colour. It is decoration: the word is next to it. */
-export function dot(colour: string): HTMLElement {
-  const made = el('span', { class: 'dot', 'aria-hidden': 'true' });
+export function dot(colour: string, kind: 'solid' | 'hatched' = 'solid'): HTMLElement {
+  const made = el('span', { class: `dot ${kind}`, 'aria-hidden': 'true' });
   made.style.setProperty('--colour', `var(--${colour})`);
   return made;
 }

@@ -1,10 +1,10 @@
 // The table of all shown indices, in pages, sorted by the column that the user chose.
 import { compareIndices } from '../../../model/index-set.ts';
 import { STATES, stateText } from '../../state.ts';
-import { effortOf, type IndexEntry, lastOf, type Report, textOf } from '../data.ts';
+import { effortOf, type IndexEntry, lastOf, lastSignOf, type Report, textOf } from '../data.ts';
 import { byId, button, type Cell, dot, el, table } from './dom.ts';
 import { type Asks, linkTo } from './summary.ts';
-import { bytesText, countText, durationText } from './words.ts';
+import { bytesText, countText, durationText, timeText } from './words.ts';
 
 const ROWS = 50;
 
@@ -99,6 +99,10 @@ function inOrder(
 function columnsOf(report: Report, open: Asks['open']): readonly Column[] {
   const host = (entry: IndexEntry): string => textOf(report, lastOf(entry)?.host ?? -1);
   const how = (entry: IndexEntry): string => textOf(report, lastOf(entry)?.how ?? -1);
+  const signOf = (entry: IndexEntry): number | undefined => {
+    const last = lastOf(entry);
+    return last === undefined ? undefined : lastSignOf(last);
+  };
   const counted = (
     title: string,
     of: (entry: IndexEntry) => number | undefined,
@@ -126,6 +130,14 @@ function columnsOf(report: Report, open: Asks['open']): readonly Column[] {
     counted('peak memory', ({ peakBytes }) => peakBytes, bytesText),
     counted('results', ({ results }) => results, countText),
     counted('size', ({ bytes }) => bytes, bytesText),
+    {
+      title: 'last sign',
+      key: (entry) => signOf(entry) ?? 0,
+      cell: (entry) => {
+        const sign = signOf(entry);
+        return sign === undefined ? '' : timeText(sign);
+      },
+    },
     { title: 'host', key: host, cell: host },
     { title: 'last attempt', kind: 'words', key: how, cell: how },
   ];

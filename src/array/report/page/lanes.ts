@@ -1,6 +1,7 @@
-// The attempts of a few indices over time, with a lane for each index. Kept work has one colour, lost work the colour
-// of the attempt's end. For more indices, timeline.ts shows the counts.
-import { type AttemptRow, type End, type IndexEntry } from '../data.ts';
+// The attempts of a few indices over time, with a lane for each index. Work that is kept is solid. Work after the
+// newest checkpoint is hatched in the colour of the attempt's end. Nothing is drawn after the last sign of life. For
+// more indices, timeline.ts shows the counts.
+import { type AttemptRow, type End, type IndexEntry, lastSignOf } from '../data.ts';
 import { stateText } from '../../state.ts';
 import { dot, el } from './dom.ts';
 import { type Asks, linkTo } from './summary.ts';
@@ -18,12 +19,14 @@ const COLOURS: Readonly<Record<End, string>> = {
   done: 'done',
 };
 
-/** Undefined if there are too many indices, or none has started. */
-export function lanes(entries: readonly IndexEntry[], { open }: Asks): HTMLElement | undefined {
+/** Undefined if there are too many indices, or none has started. `now`: when the report was made, s since the epoch. */
+export function lanes(entries: readonly IndexEntry[], now: number, { open }: Asks): HTMLElement | undefined {
   const attempts = entries.length > MOST ? [] : entries.flatMap((entry) => entry.attempts);
   if (attempts.length === 0) return undefined;
   const first = attempts.reduce((least, { from }) => Math.min(least, from), Infinity);
-  const last = attempts.reduce((most, { from, ran }) => Math.max(most, from + ran), 0);
+  // A silence up to now is seen as one.
+  const isRunning = attempts.some(({ end }) => end === 'running');
+  const last = attempts.reduce((most, one) => Math.max(most, lastSignOf(one)), isRunning ? now : 0);
   const ends = new Set(attempts.filter(({ ran, kept }) => ran > kept).map(({ end }) => end));
   const rows = entries.map((entry) =>
     el(
@@ -47,7 +50,14 @@ export function lanes(entries: readonly IndexEntry[], { open }: Asks): HTMLEleme
       'p',
       { class: 'note legend' },
       el('span', {}, dot('kept'), 'kept'),
-      ...[...ends].map((end) => el('span', {}, dot(COLOURS[end]), `lost: ${end}`)),
+      ...[...ends].map((end) =>
+        el(
+          'span',
+          {},
+          dot(COLOURS[end], 'hatched'),
+          end === 'running' ? 'since the newest checkpoint' : `lost: ${end}`,
+        ),
+      ),
     ),
   );
 }
@@ -56,18 +66,19 @@ function barsOf(
   { from, ran, kept, end, attempt }: AttemptRow,
   { first, length }: { readonly first: number; readonly length: number },
 ): readonly HTMLElement[] {
-  const bar = (colour: string, start: number, seconds: number): HTMLElement => {
+  const bar = (kind: string, colour: string, start: number, seconds: number): HTMLElement => {
     const made = el('i', {
+      class: kind,
       title: `attempt ${attempt}: kept ${durationText(kept)} of ${durationText(ran)}, ${end}`,
     });
     made.style.left = `${(100 * (start - first)) / length}%`;
     made.style.width = `max(2px, ${(100 * seconds) / length}%)`;
-    made.style.background = `var(--${colour})`;
+    made.style.setProperty('--colour', `var(--${colour})`);
     return made;
   };
   return [
-    ...(kept > 0 ? [bar('kept', from, kept)] : []),
-    ...(ran > kept || ran === 0 ? [bar(COLOURS[end], from + kept, ran - kept)] : []),
+    ...(kept > 0 ? [bar('solid', 'kept', from, kept)] : []),
+    ...(ran > kept || ran === 0 ? [bar('hatched', COLOURS[end], from + kept, ran - kept)] : []),
   ];
 }
 

@@ -31,7 +31,7 @@ const asks = {
   query: (query: string) => go({ ...view, query }),
 };
 const map = heatMap(asks.open);
-const inTime = timeline(byId('timeline', HTMLElement), asks);
+const inTime = timeline(byId('timeline', HTMLElement), report.head.now, asks);
 const all = indexTable(report, asks);
 const one = oneIndex(report, {
   close: () => go({ ...view, index: undefined }),

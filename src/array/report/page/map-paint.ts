@@ -2,6 +2,7 @@
 import { type State, STATES } from '../../state.ts';
 import { effortOf, type IndexEntry } from '../data.ts';
 import { byId, colourOf, dot, el } from './dom.ts';
+import { blended, moreReadable } from './contrast.ts';
 import type { Colour } from './view.ts';
 import { bytesText, countText, durationText } from './words.ts';
 
@@ -94,16 +95,13 @@ function nameCells(brush: CanvasRenderingContext2D, { entries, colour, shape: { 
   brush.textAlign = 'center';
   brush.textBaseline = 'middle';
   entries.forEach((entry, at) => {
-    const { index, state } = entry;
-    const isStrong = colour === 'state' ? STRONG.has(state) : paintOf(entry).alpha > 0.5;
-    brush.fillStyle = isStrong ? paper : ink;
+    const { index } = entry;
+    const { fill, alpha } = paintOf(entry);
+    brush.fillStyle = moreReadable([ink, paper], blended(fill, paper, alpha));
     const middle = (size - gapOf(size)) / 2;
     if (index.length <= 4) brush.fillText(index, at * size + middle, middle + 1);
   });
 }
-
-/** On these colours, text in the colour of the background is readable. */
-const STRONG: ReadonlySet<State> = new Set(['failed', 'stale', 'ended', 'running']);
 
 function nameRows(brush: CanvasRenderingContext2D, { entries, shape: { columns, size } }: Painted): void {
   brush.fillStyle = colourOf('soft');

@@ -4,14 +4,16 @@ import {
   type AttemptRow,
   effortOf,
   type IndexEntry,
+  lastSignOf,
   type Line,
+  lostOf,
   type Report,
   savedOf,
   textOf,
 } from '../data.ts';
 import { chart, type Chart } from './chart.ts';
 import { byId, type Cell, dot, el, number, table } from './dom.ts';
-import { bytesText, countText, durationText, timeText } from './words.ts';
+import { bytesText, countText, durationText, numberText, timeText } from './words.ts';
 
 const DRAWN: readonly {
   readonly line: Line;
@@ -20,7 +22,7 @@ const DRAWN: readonly {
   readonly binary?: boolean;
 }[] = [
   { line: 'taskMemory', title: 'Memory of the task', text: bytesText, binary: true },
-  { line: 'taskCpu', title: 'CPU of the task', text: (cores) => `${Math.round(cores * 10) / 10} cores` },
+  { line: 'taskCpu', title: 'CPU of the task', text: (cores) => `${numberText(cores)} cores` },
   { line: 'space', title: 'Space in use where it works', text: bytesText, binary: true },
   {
     line: 'taskWritten',
@@ -118,29 +120,40 @@ function attemptsOf(report: Report, { attempts, earlier }: IndexEntry): HTMLElem
     timeText(one.from),
     number(durationText(one.ran)),
     { content: shareOf(one, longest) },
-    number(durationText(one.ran - one.kept)),
+    number(durationText(lostOf(one))),
+    timeText(lastSignOf(one)),
     textOf(report, one.host),
     one.restored ?? '',
     { content: textOf(report, one.how), class: 'words' },
   ]);
   const more = earlier === undefined ? '' : `, without ${countText(earlier.attempts)} before them`;
-  const heads = [number('attempt'), 'started', number('at work'), 'kept and lost', number('lost')];
+  const heads = [
+    number('attempt'),
+    'started',
+    number('at work'),
+    'kept and lost',
+    number('lost'),
+    'last sign',
+  ];
   return table(`Attempts${more}`, [...heads, 'host', 'from checkpoint', 'how it ended'], rows);
 }
 
 /** How long the attempt ran compared to the longest one, and which part of it was kept. */
-function shareOf({ ran, kept }: AttemptRow, longest: number): HTMLElement {
-  const part = (kind: string, seconds: number): HTMLElement => {
+function shareOf({ ran, kept, end }: AttemptRow, longest: number): HTMLElement {
+  const part = (kind: string, colour: string, seconds: number): HTMLElement => {
     const made = el('i', { class: kind });
+    made.style.setProperty('--colour', `var(--${colour})`);
     made.style.width = `${(100 * seconds) / longest}%`;
     return made;
   };
-  const label = `kept ${durationText(kept)}, lost ${durationText(ran - kept)}`;
+  const isRunning = end === 'running';
+  const rest = `${durationText(ran - kept)} ${isRunning ? 'since the newest checkpoint' : 'lost'}`;
+  const label = `kept ${durationText(kept)}, ${rest}`;
   return el(
     'span',
     { class: 'share', role: 'img', 'aria-label': label, title: label },
-    part('kept', kept),
-    part('lost', ran - kept),
+    part('solid', 'kept', kept),
+    part('hatched', isRunning ? 'running' : 'lost', ran - kept),
   );
 }
 

@@ -5,7 +5,7 @@ import { el } from './dom.ts';
 import { stretchesOf } from './in-time.ts';
 import { lanes } from './lanes.ts';
 import type { Asks } from './summary.ts';
-import { countText, durationText } from './words.ts';
+import { countText, durationText, numberText } from './words.ts';
 
 /** Ends at the same time are stacked, the first kind at the bottom. */
 const DRAWN: readonly { readonly end: End; readonly title: string; readonly colour: string }[] = [
@@ -21,7 +21,8 @@ export interface Timeline {
   draw(): void;
 }
 
-export function timeline(place: HTMLElement, asks: Asks): Timeline {
+/** `now`: when the report was made, s since the epoch. */
+export function timeline(place: HTMLElement, now: number, asks: Asks): Timeline {
   let charts: readonly Chart[] = [];
   return {
     show: (entries) => {
@@ -29,7 +30,7 @@ export function timeline(place: HTMLElement, asks: Asks): Timeline {
       charts = chartsOf(entries);
       place.replaceChildren(
         ...(charts.length === 0 ? [el('p', { class: 'note' }, 'No attempt has begun.')] : []),
-        lanes(entries, asks) ?? '',
+        lanes(entries, now, asks) ?? '',
         ...charts.map(({ element }) => element),
       );
       for (const one of charts) one.draw();
@@ -59,7 +60,7 @@ function chartsOf(entries: readonly IndexEntry[]): readonly Chart[] {
     ...common,
     title: 'Attempts at work',
     series: [{ title: 'at work', colour: 'running', values: atWork }],
-    text: (value) => countText(value < 10 ? Math.round(value * 10) / 10 : Math.round(value)),
+    text: numberText,
     height: 170,
   });
   if (stacked.length === 0) return [running];
