@@ -6,6 +6,7 @@ import { gatherCommand } from './gather/gather.ts';
 import { logsCommand } from './logs/logs.ts';
 import { lsCommand } from './ls/ls.ts';
 import { pruneCommand } from './prune/prune.ts';
+import { putCommand } from './put/put.ts';
 import { reportCommand } from './report/report.ts';
 import { rmCommand } from './rm/rm.ts';
 import { statusCommand } from './status/status.ts';
@@ -14,6 +15,7 @@ import { waitCommand } from './wait/wait.ts';
 
 export const ARRAY_COMMANDS: Commands = [
   statusCommand,
+  putCommand,
   gatherCommand,
   lsCommand,
   catCommand,

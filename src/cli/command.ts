@@ -76,6 +76,8 @@ export interface Line extends Caller {
   readonly values: Values;
   /** Operands by their names in the table of commands. */
   readonly operands: Readonly<Record<string, string | undefined>>;
+  /** The words of the operand that may be repeated. */
+  readonly repeated: readonly string[];
   /** Superfluous words were found, and reported as mistakes. */
   readonly hasStray: boolean;
   /** The command after `--`, or in the job file. */

@@ -26,6 +26,7 @@ const TABLE = {
   flush: ['flush', '', "wait until all that is closed is stored (for the task's scripts)"],
   restore: ['capture', '', 'only bring inputs and checkpoint into the work directory'],
   status: ['array', '<url> [index]', 'the state of each index of an array: done, failed, missing, ...'],
+  put: ['array', '<file>... <url>', 'inputs into the store: files and directories, checked'],
   gather: ['array', '<url> <directory>', 'the results of all indices in one directory'],
   ls: ['array', '<url> [index]', 'what is stored of one index, object by object'],
   cat: ['array', '<url> <index> <path>', 'one result on stdout, decompressed and checked'],
@@ -68,11 +69,19 @@ export function titleOf(name: CommandName): string {
   return name === 'run' ? 'capture' : `capture ${name}`;
 }
 
-/** The operands of a command in order, each with whether it is required. */
-export function operandsOf(name: CommandName): readonly { readonly name: string; readonly must: boolean }[] {
+interface Operand {
+  readonly name: string;
+  readonly must: boolean;
+  /** `<file>...`: one or more words. At most one operand of a command is repeated. */
+  readonly isRepeated: boolean;
+}
+
+/** The operands of a command in order. */
+export function operandsOf(name: CommandName): readonly Operand[] {
   const [words = ''] = usageOf(name).split('--');
-  return [...words.matchAll(/([<[])(\w+)/g)].map(([, bracket, word = '']) => ({
+  return [...words.matchAll(/([<[])(\w+)[>\]](\.\.\.)?/g)].map(([, bracket, word = '', dots]) => ({
     name: word,
     must: bracket === '<',
+    isRepeated: dots !== undefined,
   }));
 }

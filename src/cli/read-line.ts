@@ -70,7 +70,7 @@ export function readLine<Request>(
   if (misplaced === undefined && line.given.has(HELP.version.name))
     return { kind: 'text', text: `${CAPTURE_VERSION}\n` };
 
-  const { operands, stray } = operandsIn(command, line, behind);
+  const { operands, repeated, stray } = operandsIn(command, line, behind);
   const mistakes = [...line.mistakes, ...stray];
   const given = withVariables(line.given, known.variables, caller.env, mistakes);
   const values = new Values(given, caller.cwd, mistakes);
@@ -88,6 +88,7 @@ export function readLine<Request>(
     given,
     values,
     operands,
+    repeated,
     hasStray: stray.length > 0,
     task: behind === undefined ? job?.command : { kind: 'argv', argv: behind },
     job,
@@ -124,15 +125,19 @@ function operandsIn(
   { name, help, takesTask, wordsBehind }: CommandSpec,
   line: CommandLine,
   behind: readonly string[] = [],
-): { readonly operands: Line['operands']; readonly stray: readonly Mistake[] } {
+): Pick<Line, 'operands' | 'repeated'> & { readonly stray: readonly Mistake[] } {
   const title = titleOf(name);
   if (takesTask) {
     const [word] = line.operands;
     const stray = word === undefined ? [] : [strayWord(word, title, behind.length > 0)];
-    return { operands: {}, stray };
+    return { operands: {}, repeated: [], stray };
   }
   const names = operandsOf(name);
-  const words = wordsBehind ? [...line.operands, ...behind] : line.operands;
+  const given = wordsBehind ? [...line.operands, ...behind] : line.operands;
+  const from = names.findIndex(({ isRepeated }) => isRepeated);
+  const repeated = from === -1 ? [] : given.slice(from, from + Math.max(1, given.length - names.length + 1));
+  // The first of the repeated words stands for all of them.
+  const words = given.toSpliced(from + 1, Math.max(0, repeated.length - 1));
   const operands = Object.fromEntries(names.map((one, at) => [one.name, words[at]]));
   const stray: Mistake[] = [];
   const [first] = behind;
@@ -150,7 +155,7 @@ function operandsIn(
   const extra = words[names.length];
   if (extra !== undefined)
     stray.push({ message: `${title} takes no '${showPath(extra)}'`, hint: `${title} --help` });
-  return { operands, stray };
+  return { operands, repeated, stray };
 }
 
 /**

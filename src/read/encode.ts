@@ -2,26 +2,17 @@
 // machine, and cut to one size. The last part has a type of its own: it must not be sent before the file is proven.
 import { Readable } from 'node:stream';
 import zlib from 'node:zlib';
+import { partSizeBytes } from '../model/file/part-size.ts';
 import { loadZstd, type Zstd } from '../native/zstd.ts';
 import type { Buffers } from './buffers.ts';
 import { chooseLevel } from './level.ts';
 import type { CompressorName, JobCompression } from './reading.ts';
-
-/** S3 accepts at most 10,000 parts of at least 5 MiB. The margin is for content that grows when compressed. */
-export const MIN_PART_BYTES = 8 * 2 ** 20;
-const MOST_PARTS = 9000;
 
 /**
  * Yields every part but the last, and returns the last. Each part is a buffer, and belongs to the receiver from then
  * on.
  */
 export type Parts = AsyncGenerator<Uint8Array, Uint8Array>;
-
-/** Part size for a file of `sizeBytes`: a whole number of MiB. */
-export function partSizeBytes(sizeBytes: number): number {
-  const MiB = 2 ** 20;
-  return Math.max(MIN_PART_BYTES, Math.ceil(sizeBytes / MOST_PARTS / MiB) * MiB);
-}
 
 /**
  * Content that shrinks by less than 5 % is sent uncompressed: decompressing would cost the reader more than it saves.

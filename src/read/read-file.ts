@@ -7,7 +7,8 @@ import { newMd5, type Md5 } from '../model/md5.ts';
 import type { WorkDir } from '../native/beneath.ts';
 import { factsOf } from '../native/files.ts';
 import type { Buffers } from './buffers.ts';
-import { encode, partSizeBytes, type Compressor, type Encoded, type Encoding, type Parts } from './encode.ts';
+import { partSizeBytes } from '../model/file/part-size.ts';
+import { encode, type Compressor, type Encoded, type Encoding, type Parts } from './encode.ts';
 import {
   SnapshotMoved,
   type BodyHead,

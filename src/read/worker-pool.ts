@@ -2,7 +2,7 @@
 // are read in the order of its calls. One worker takes no large files, so a result of 64 KiB never waits behind a
 // checkpoint of 10 GiB.
 import { type RelPath, showPath } from '../model/path.ts';
-import { partSizeBytes } from './encode.ts';
+import { partSizeBytes } from '../model/file/part-size.ts';
 import type { WorkerLimit } from './worker-limit.ts';
 import type { Digest, RangeJob, Reading, ReadJob } from './reading.ts';
 import {

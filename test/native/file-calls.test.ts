@@ -19,6 +19,7 @@ const ONE_WAY: ReadonlySet<string> = new Set([
 const WHY: Readonly<Record<string, string>> = {
   'array/gather/destination.ts':
     'the directory that the user named, held open; new names only (O_EXCL), beneath it',
+  'array/put/put-file.ts': 'a file that the user named, opened without waiting and only read',
   'array/report/output-file.ts': 'the file that the user named, by a new one beside it (O_EXCL)',
   'doctor/doctor.ts': 'removes an empty directory that it has made',
   'doctor/watching.ts': 'a directory of its own (mkdtemp)',

@@ -1,15 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { decompress } from 'zstd-napi';
 import { getFrameContentSize } from 'zstd-napi/binding.js';
+import { partSizeBytes } from '../../src/model/file/part-size.ts';
 import { Buffers } from '../../src/read/buffers.ts';
-import {
-  encode,
-  gather,
-  loadCompressor,
-  partSizeBytes,
-  zlibCompressor,
-  type Compressor,
-} from '../../src/read/encode.ts';
+import { encode, gather, loadCompressor, zlibCompressor, type Compressor } from '../../src/read/encode.ts';
 import { collect, compressible, incompressible, MiB, numbers, ZSTD } from './read-all.ts';
 
 /** A source as a worker has it: one memory for all chunks. */

@@ -142,6 +142,11 @@ export function inputKeys(path: RelPath, scope: KeyScope): readonly { key: strin
   ];
 }
 
+/** The key of an input for all indices: its plain name, if a store accepts that. */
+export function inputKey(path: RelPath): string {
+  return isPlainKey(path) ? path : stemOf(path);
+}
+
 /** True if a store accepts the name of this file, or a prefix of it, as a key. */
 export function isPlainKey(path: RelPath): boolean {
   // A byte that is not UTF-8 is a lone surrogate (model/path).
