@@ -1,4 +1,4 @@
-// Builds the program in dist/: ordinary JavaScript, with source maps (docs/adr/0018). Thousands of array tasks start at once
+// Builds the program in dist/: ordinary JavaScript, with source maps (docs/dev/adr/0018). Thousands of array tasks start at once
 // on one shared file system, and every file that is not opened there is a metadata request saved. So what a run loads is one
 // file for each process, and one for each thing that only some runs need, loaded on first use. The commands for
 // many tasks are split where they share code. The packages that carry binaries stay outside: they alone are

@@ -1,10 +1,10 @@
-// Puts the results into docs/performance.md: all that stands below its last heading, and the plots beside it.
+// Puts the results into docs/dev/performance.md: all that stands below its last heading, and the plots beside it.
 import fs from 'node:fs';
 import { plotsOf } from './plots.mjs';
 import { report } from './report.mjs';
 
-const PAGE = new URL('../../docs/performance.md', import.meta.url);
-const PLOTS = new URL('../../docs/performance/', import.meta.url);
+const PAGE = new URL('../../docs/dev/performance.md', import.meta.url);
+const PLOTS = new URL('../../docs/dev/performance/', import.meta.url);
 const HEADING = '## Figures\n';
 
 export function writeDocs(results) {

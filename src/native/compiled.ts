@@ -1,5 +1,5 @@
 // Loads the programs that each task waits for, the launcher's and the sidecar's, with a code cache of V8: this saves a
-// fifth of each start (docs/adr/0018). dist/<name>.cjs is an ordinary CommonJS module. Beside it, the build writes the
+// fifth of each start (docs/dev/adr/0018). dist/<name>.cjs is an ordinary CommonJS module. Beside it, the build writes the
 // cache, dist/<name>.v8: one line of JSON, then V8's code. A cache that another Node made, that belongs to another
 // source, or that is damaged is never run: V8 compiles the source instead.
 // bootstrap.ts must stay the first import: see there.

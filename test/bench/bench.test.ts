@@ -1,4 +1,4 @@
-// The bench runs, and its JSON has what docs/performance.md shows. It measures next to nothing here, with no rival, and
+// The bench runs, and its JSON has what docs/dev/performance.md shows. It measures next to nothing here, with no rival, and
 // no figure of time, CPU or memory decides anything.
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -51,7 +51,7 @@ it('every part is measured, in each of its cases, without a failure', () => {
 });
 
 it('the page explains each part', () => {
-  const page = fs.readFileSync(new URL('../../docs/performance.md', import.meta.url), 'utf8');
+  const page = fs.readFileSync(new URL('../../docs/dev/performance.md', import.meta.url), 'utf8');
   const explained = [...page.matchAll(/^\| `([\w-]+)` \|/gm)].map(([, name = '']) => name);
   expect(explained.toSorted()).toEqual(files.toSorted());
 });

@@ -1,6 +1,6 @@
 // The queue on BullMQ, as commands use it; bullmq-worker.ts adds what workers need. A submission is a BullMQ queue,
 // `s.<name>`, with a job for each index that is left. The submissions themselves are jobs that nobody takes
-// (docs/adr/0015-queue.md).
+// (docs/dev/adr/0015-queue.md).
 import type { Job, JobsOptions, Queue } from 'bullmq';
 import type { QueueCounts } from '../../model/many/choose.ts';
 import { showQueue } from '../../model/many/queue-url.ts';
