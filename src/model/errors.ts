@@ -29,11 +29,21 @@ export interface Failure {
   readonly hint: string | undefined;
 }
 
-/** The text for the user of anything thrown. An error that is not ours is a bug. */
+/** What to do if a file of the program or a binary is missing or damaged. */
+export const REINSTALL = 'install capture again on this machine: npm ci, or npm install --global';
+
+/** Node's codes if a file of a program is missing: somebody has copied or deleted a part of the installation. */
+const INCOMPLETE: readonly (string | undefined)[] = ['MODULE_NOT_FOUND', 'ERR_MODULE_NOT_FOUND'];
+
+/** The text for the user of anything thrown. An error that is not ours is a bug, unless a file of ours is missing. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof CaptureError) {
     const { status, message, hint } = error;
     return { status, message, hint };
+  }
+  if (INCOMPLETE.includes(errnoOf(error))) {
+    const [missing = ''] = reasonOf(error).split(/ imported from |\n/);
+    return { status: EXIT.internal, message: `the installation is incomplete: ${missing}`, hint: REINSTALL };
   }
   const stack = error instanceof Error ? (error.stack ?? '') : '';
   const hint = `report it as a bug, with this: ${stack.split('\n').slice(1, 4).join(' ').trim()}`;

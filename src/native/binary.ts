@@ -4,7 +4,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { CaptureError, reasonOf } from '../model/errors.ts';
+import { CaptureError, REINSTALL, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 
 const { platform, arch } = process;
@@ -30,7 +30,7 @@ const BINARIES = {
  * @throws CaptureError if there is no binary, or none fits this machine.
  */
 export function loadBinary(name: keyof typeof BINARIES): unknown {
-  let why = `no binary of it is in ${packageDirs().join(' or ')}`;
+  let why: string | undefined;
   for (const dir of placesOf(name)) {
     for (const file of BINARIES[name]) {
       const binary = path.join(dir, file);
@@ -41,12 +41,12 @@ export function loadBinary(name: keyof typeof BINARIES): unknown {
         process.dlopen(module, binary);
         return module.exports;
       } catch (error) {
-        why = reasonOf(error); // built for another libc
+        why ??= reasonOf(error); // damaged, or built for another libc
       }
     }
   }
-  const hint = 'install capture again on this machine: npm ci, or npm install --global';
-  throw new CaptureError(EXIT.internal, `cannot load ${name}: ${why}`, { hint });
+  why ??= `no binary of it is in ${packageDirs().join(' or ')}`;
+  throw new CaptureError(EXIT.internal, `cannot load ${name}: ${why}`, { hint: REINSTALL });
 }
 
 /** Our own node_modules and, if capture is itself an installed package, the node_modules that contains it. */

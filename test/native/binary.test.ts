@@ -138,6 +138,28 @@ it('an installation without its packages says so, and what to do', async () => {
   );
 });
 
+it('a damaged binary is named, and not the one for another libc that is beside it', async () => {
+  const root = path.join(dir.path, 'damaged');
+  install(root);
+  installPackages(path.join(root, 'node_modules'));
+  const binaries = path.join(root, 'node_modules/@koromix', `koffi-linux-${process.arch}`);
+  fs.writeFileSync(path.join(binaries, `linux_${process.arch}/koffi.node`), '');
+  expect(await runTask(root)).toMatch(
+    /^70 [^]*cannot load koffi: .*koffi\.node: file too short\n {2}try: install/,
+  );
+});
+
+it('a program without one of its files names it, and is no bug to report', async () => {
+  const root = path.join(dir.path, 'incomplete');
+  install(root);
+  installPackages(path.join(root, 'node_modules'));
+  fs.rmSync(path.join(root, 'dist/s3.cjs'));
+  const env = { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret', AWS_REGION: 'eu-central-1' };
+  expect(await run([path.join(root, 'bin/capture'), 'status', 's3://bucket/prefix'], env)).toMatch(
+    /^70 .*the installation is incomplete: Cannot find module '.*s3\.cjs'\n {2}try: install capture again[^\n]*\n$/,
+  );
+});
+
 it('no program holds a path of the machine that built it', () => {
   const files = fs
     .readdirSync('dist', { recursive: true, withFileTypes: true })
