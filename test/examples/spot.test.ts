@@ -1,6 +1,8 @@
-// examples/spot/user-data.sh: its command line is a right one, and whatever fails, the machine is shut down at the end.
+// examples/spot/user-data.sh: its command line is a right one, and whatever fails, its log is stored and the machine is
+// shut down at the end.
 // What it calls is stood in for by programs that tell their words.
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { readLine } from '../../src/cli/read-line.ts';
@@ -37,7 +39,7 @@ async function calls(failing = ''): Promise<readonly (readonly string[])[]> {
 
 it('installs, runs the array, and shuts down', async () => {
   const all = await calls();
-  expect(all.map(([name]) => name)).toEqual(['aws', 'npm', 'aws', 'chmod', 'capture', 'shutdown']);
+  expect(all.map(([name]) => name)).toEqual(['aws', 'npm', 'aws', 'chmod', 'capture', 'aws', 'shutdown']);
   const [, array, ...words] = all.find(([name]) => name === 'capture') ?? [];
   expect(array).toBe('array');
   const outside = { ...noFiles, isFile: (file: string) => path.basename(file) === 'simulate' };
@@ -48,9 +50,11 @@ it('installs, runs the array, and shuts down', async () => {
   });
 });
 
-it.each(['aws', 'npm', 'capture'])('shuts down if %s fails', async (name) => {
+it.each(['aws', 'npm', 'capture'])('stores the log and shuts down if %s fails', async (name) => {
   const all = await calls(name);
-  expect(all.at(-2)?.[0]).toBe(name);
+  const log = `s3://my-bucket/sim/log/${os.hostname()}.log`;
+  expect(all.at(-3)?.[0]).toBe(name);
+  expect(all.at(-2)).toEqual(['aws', 's3', 'cp', '/var/log/cloud-init-output.log', log]);
   expect(all.at(-1)).toEqual(['shutdown', '-h', 'now']);
 });
 
