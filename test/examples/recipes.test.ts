@@ -1,4 +1,5 @@
-// docs/which-role.md: each command line in it is a right one, and its patterns mean the files that it names.
+// docs/which-role.md: each command line in it is a right one, and its patterns mean the files that it names. So are those
+// of docs/coming-from.md.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { compileManifest, type Roles } from '../../src/model/file/manifest.ts';
@@ -46,3 +47,14 @@ describe('the recipe', () => {
 
   it('is there for each kind of program', () => expect(LINES).toHaveLength(14));
 });
+
+const REPLACED = [...readFileSync('docs/coming-from.md', 'utf8').matchAll(/^capture --to .*$/gm)].map(String);
+
+it.each(REPLACED)('what replaces a script is right: %s', (line) => {
+  expect(parsed(words(line).slice(1), { SLURM_ARRAY_TASK_ID: '3' })).toMatchObject({
+    kind: 'run',
+    warnings: [],
+  });
+});
+
+it('is there for each script', () => expect(REPLACED).toHaveLength(4));
