@@ -6,7 +6,7 @@ import { BUCKET } from './server.mjs';
 export const STORED_AT = `${BUCKET}/run`;
 export const RECORDS = `${STORED_AT}/.capture/bench/`;
 
-/** Of the same array, unchanged, nothing is made anew. */
+/** Of the same array, unchanged, nothing is created again. */
 export async function plantArray(server, indices) {
   const module = path.join(await bundle('bench/lib/stored-array.ts'), 'stored-array.mjs');
   await server.ask('plant', { module, indices, prefix: 'run/' });

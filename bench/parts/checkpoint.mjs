@@ -1,4 +1,4 @@
-// A checkpoint that is written anew every 3 s, ten times: how many of its states are ever in the store, whether one is
+// A checkpoint that is written again every 3 s, ten times: how many of its states are ever in the store, whether one is
 // torn, and whether the file is deleted under its writer.
 import { MiB } from '../lib/content.mjs';
 import { run } from '../lib/run.mjs';
@@ -7,7 +7,7 @@ const TIMES = 10;
 
 export const checkpoint = {
   name: 'checkpoint',
-  title: 'A checkpoint written anew every 3 s, ten times',
+  title: 'A checkpoint rewritten every 3 s, ten times',
   rounds: 1,
   tools: ['capture', 'rclone-mount', 'archiver'],
   columns: [

@@ -115,7 +115,7 @@ export function nothingThere({ url }: Store, taskName?: string): CaptureError {
     hint:
       taskName === undefined
         ? 'name the prefix that the jobs were given as --to'
-        : 'name the prefix that the jobs were given as --to, and leave --task-name out to hear which tasks are there',
+        : 'name the prefix that the jobs were given as --to, and leave --task-name out to see which tasks are there',
   });
 }
 

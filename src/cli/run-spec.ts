@@ -67,9 +67,9 @@ const HELP: Readonly<Record<RunName, CommandHelp>> = {
   },
   watch: {
     about:
-      "Captures beside a task that somebody else runs, such as another container of a pod: the same as 'capture', " +
-      'without a task. It goes on with what restore --handoff began. SIGTERM ends it, or --exit-file: final scan, ' +
-      'drain, exit. It takes all options of a run; those that are not here mean nothing to it.',
+      'Stores the files of a task that something else runs, such as another container of a pod. It continues the ' +
+      'attempt that capture restore --handoff has claimed. SIGTERM or --exit-file ends it: final scan, drain, exit. ' +
+      'It accepts all options of a run, and ignores those that are not listed here.',
     notes: [VALUES],
     statusNotes: { behind: 'and with --exit-file what the task ended with' },
     statuses: {

@@ -52,8 +52,8 @@ function unkept({ settings, command, given }: RunLine): readonly Mistake[] {
   if (!settings.perishableStore) return [];
   const dir = showPath(storeDirectory(settings.to.url) ?? settings.to.url);
   const why = given.has('to')
-    ? `the store ${dir} stands in the work directory and goes with it`
-    : `no --to is given: the store is ${dir}, which goes away with a spot instance`;
+    ? `the store ${dir} is in the work directory, and is lost with it`
+    : `no --to is given: the store is ${dir}, which is lost with a spot instance`;
   return [{ message: `${why}: nothing is reclaimed`, hint: '--to s3://bucket/prefix' }];
 }
 
@@ -88,7 +88,7 @@ function mistypedVariables(env: NodeJS.ProcessEnv): readonly Mistake[] {
     .filter((name) => name.startsWith('CAPTURE_') && !known.has(name))
     .flatMap((name) => {
       const nearest = nearestWord(behind(name), ours.map(behind));
-      const message = `${showPath(name)} is no option's variable and is not read`;
+      const message = `${showPath(name)} belongs to no option, and is ignored`;
       return nearest === undefined ? [] : [{ message, hint: `CAPTURE_${nearest}` }];
     });
 }

@@ -40,9 +40,9 @@ export async function examineNotices({ probeCloud: audible }: Job): Promise<Find
   const found = await audible();
   switch (found.kind) {
     case 'no-cloud':
-      return ok('notices', 'no cloud here that gives notice: SIGTERM is the first that a run hears');
+      return ok('notices', 'no cloud here announces a stop: SIGTERM is the first sign of a stop');
     case 'heard':
-      return ok('notices', `${found.cloud} answers: a run hears when this machine is taken away`, {
+      return ok('notices', `${found.cloud} answers: a run learns when this machine will be taken away`, {
         cloud: found.cloud,
       });
     case 'slow':

@@ -91,8 +91,8 @@ async function credentials({ store, signal }: Exam): Promise<Finding> {
     return fail(check, 'they have expired', RENEW, facts);
   }
   if (!isSession) return ok(check, 'they do not expire by themselves');
-  const says = 'they are of a session, and nobody says when that ends';
-  if (isRenewable) return warn(check, `${says}; they are read anew from the file when it does`, RENEW);
+  const says = 'they belong to a session, and its end is unknown';
+  if (isRenewable) return warn(check, `${says}; they are read again from the file when it ends`, RENEW);
   return warn(check, `${says}; AWS_SESSION_TOKEN cannot be renewed while a run goes on`, ROLE);
 }
 

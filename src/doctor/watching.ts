@@ -55,15 +55,15 @@ async function examineEvents(dir: string, { system, inotifyUse }: Watching): Pro
     await reader.close();
   } catch (error) {
     const mend = limitHint(error) ?? 'let the task work in a local directory (--workdir)';
-    return warn('inotify', `cannot hear closes: ${reasonOf(error)}; ${LATER} (${counts})`, mend, facts);
+    return warn('inotify', `cannot watch for closes: ${reasonOf(error)}; ${LATER} (${counts})`, mend, facts);
   }
   const tasks = os.availableParallelism();
   if (use.mostInstances - use.instances < tasks) {
-    const says = `a close is heard, but ${counts}: too few for ${plural(tasks, 'task')} at once on this node`;
+    const says = `closes are reported, but ${counts}: too few for ${plural(tasks, 'task')} at once on this node`;
     return warn('inotify', says, 'raise the limit as root: sysctl fs.inotify.max_user_instances=1024', facts);
   }
   if (use.watches > NEARLY_ALL * use.mostWatches) {
-    const says = `a close is heard, but ${counts}: a task needs one for each directory`;
+    const says = `closes are reported, but ${counts}: a task needs one for each directory`;
     return warn(
       'inotify',
       says,
@@ -71,7 +71,7 @@ async function examineEvents(dir: string, { system, inotifyUse }: Watching): Pro
       facts,
     );
   }
-  return ok('inotify', `a close is heard; ${counts}`, facts);
+  return ok('inotify', `closes are reported; ${counts}`, facts);
 }
 
 const NEARLY_ALL = 0.9;

@@ -150,7 +150,7 @@ export class Board {
   #sayUnreadable({
     name,
     why,
-    hint = 'start a worker of the capture that submitted it',
+    hint = 'start a worker of the version of capture that submitted it',
   }: Extract<Listed, { kind: 'unreadable' }>): void {
     this.#sayOnce(`${name} is left to other workers: ${why}`, { hint });
   }

@@ -54,7 +54,7 @@ async function run(asked: ArrayRequest, tools: RunnerTools): Promise<ExitStatus>
     if (fresh.length === 0) {
       tools.log.info(`${startText(asked, left)}: nothing is left to do`, {
         event: 'done-already',
-        hint: 'to run them anew: another --to, or capture rm',
+        hint: 'to run them again: another --to, or capture rm',
       });
       const none = { waiting: 0, running: 0, done: 0, doneAlready, failed: 0, fenced: 0 };
       return await tellEnd(asked, none, EXIT.ok, tools);

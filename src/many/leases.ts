@@ -89,7 +89,7 @@ export class JobLeases {
       if (this.#ending.has(job) || !this.#held.delete(job)) continue;
       // This lock is not renewed again. If the job also runs elsewhere, the store ends one of the two attempts.
       this.#log.info(
-        `the queue counts a task of ${job.submission} as nobody's: it goes on here until another attempt begins`,
+        `the queue counts a task of ${job.submission} as abandoned: it goes on here until another attempt begins`,
       );
     }
   }

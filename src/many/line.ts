@@ -48,7 +48,7 @@ export const ARRAY_SPEC: CommandSpec<ArrayRequest> = {
   help: {
     usage: '[job.yaml] [options] [-- <task> [args...]]',
     about:
-      'Runs all tasks of an array on this machine, as many at once as it carries, each of them as capture runs one: in a ' +
+      'Runs all tasks of an array on this machine, as many at once as it has room for, each of them as capture runs one: in a ' +
       'work directory of its own, stored as its files are closed, resumed from its checkpoint. What is done in the store ' +
       'is not run again. {index} in the command is the index, {name} a column of --tasks. A job file has the same options ' +
       'as keys, and the command: capture template > job.yaml writes one to begin with. The command line wins.',

@@ -90,12 +90,12 @@ export const ARRAY = group('The array:', {
   noLogs: { flags: '--no-logs', help: 'do not store what the tasks write to stdout and stderr' },
   onEnd: {
     flags: '--on-end <command>',
-    help: "a shell command as the last act, however it ended, such as 'shutdown -h now'",
+    help: "a shell command to run at the end, whatever the outcome, such as 'shutdown -h now'",
     read: shellCommand,
   },
   notify: {
     ...NOTIFY_OPTION,
-    help: 'tell it when all are done, or some have failed: one POST of JSON, or a command',
+    help: 'report that all are done, or that some have failed: to a URL (a POST of JSON) or a command (JSON on stdin)',
   },
   dryRun: { ...MESSAGES.dryRun, help: 'print what would be run and where; start and store nothing' },
   logFile: { ...MESSAGES.file },

@@ -33,7 +33,7 @@ export interface Failure {
 export const REINSTALL = 'install capture again on this machine: npm ci, or npm install --global';
 
 /** Node's codes if a file of a program is missing: somebody has copied or deleted a part of the installation. */
-const INCOMPLETE: readonly (string | undefined)[] = ['MODULE_NOT_FOUND', 'ERR_MODULE_NOT_FOUND'];
+const INCOMPLETE = new Set<string | undefined>(['MODULE_NOT_FOUND', 'ERR_MODULE_NOT_FOUND']);
 
 /** The text for the user of anything thrown. An error that is not ours is a bug, unless a file of ours is missing. */
 export function failureOf(error: unknown): Failure {
@@ -41,7 +41,7 @@ export function failureOf(error: unknown): Failure {
     const { status, message, hint } = error;
     return { status, message, hint };
   }
-  if (INCOMPLETE.includes(errnoOf(error))) {
+  if (INCOMPLETE.has(errnoOf(error))) {
     const [missing = ''] = reasonOf(error).split(/ imported from |\n/);
     return { status: EXIT.internal, message: `the installation is incomplete: ${missing}`, hint: REINSTALL };
   }

@@ -84,7 +84,7 @@ export class LinkRate {
     if (this.#busyMs <= 0) return;
     const rate = (this.#bytes / this.#busyMs) * 1000;
     const known = this.#bytesPerS;
-    // Without a further part, nobody knows whether a part would have waited for the link.
+    // Without a further part, it is unknown whether a part would have waited for the link.
     if (this.#given > 0 && this.#waitedMs <= elapsedMs * IDLE_SHARE)
       this.#bytesPerS = known === undefined ? rate : (known + rate) / 2;
     // The link was idle at times, so it may carry more than measured, but never less.

@@ -90,9 +90,7 @@ function open(
       return [];
     case 'auto': {
       const cloud = likelyCloud(env);
-      log.debug(
-        cloud === undefined ? 'no cloud here that gives notice' : `listening to ${cloud} for notices`,
-      );
+      log.debug(cloud === undefined ? 'no cloud here announces a stop' : `listening to ${cloud} for notices`);
       return cloud === undefined ? [] : [new CLOUDS[cloud](source)];
     }
     case 'ec2':

@@ -13,7 +13,7 @@ import { parseSetAside, type SetAside } from './set-aside.ts';
 
 /**
  * The outcome for one file. `put-back`: it has its old path; a scan captures it again if necessary. `finished`: its
- * path was created anew and its bytes are durable, so it is deleted. `aside`: its path was created anew or is unknown,
+ * path was created again and its bytes are durable, so it is deleted. `aside`: its path was created again or is unknown,
  * and its bytes may be stored nowhere, so it is kept at `aside`.
  */
 export type Recovered =

@@ -36,7 +36,7 @@ export function noInotify(root: string, reason: unknown, rescanMs: number): Warn
   return {
     kind: 'no-inotify',
     message:
-      `cannot hear closes in ${showPath(root)}: ${reasonOf(reason)}; ` +
+      `cannot watch for closes in ${showPath(root)}: ${reasonOf(reason)}; ` +
       `files are taken once they have been quiet for a while, or by a scan every ${formatMs(rescanMs)}`,
     hint: limitHint(reason) ?? NOTHING_IS_LOST,
   };

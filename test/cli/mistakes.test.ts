@@ -159,7 +159,7 @@ describe('a mistake', () => {
     ],
     [
       ['--reclaim', 'now', ...TASK],
-      '--reclaim now: nothing is reclaimed for a store that goes with the work directory',
+      '--reclaim now: nothing is reclaimed for a store inside the work directory',
     ],
   ])('in %j is explained: %s', (argv, expected) => {
     const mistakes = mistakesOf(argv);

@@ -360,7 +360,7 @@ describe('a warning', () => {
   it('is given when there is no --to', () => {
     expect(parsed(['-r', 'a', ...TASK]).warnings).toEqual([
       {
-        message: expect.stringContaining('/capture-store, which goes away'),
+        message: expect.stringContaining('/capture-store, which is lost'),
         hint: '--to s3://bucket/prefix',
       },
     ]);

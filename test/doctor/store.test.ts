@@ -161,7 +161,7 @@ describe('credentials', () => {
     [{ expiresMs: undefined, isSession: false, isRenewable: false }, 'ok', 'do not expire'],
     [{ expiresMs: Date.now() + HOUR_MS, isSession: true, isRenewable: true }, 'ok', 'expire in 59 min'],
     [{ expiresMs: Date.now() - HOUR_MS, isSession: true, isRenewable: true }, 'fail', 'have expired'],
-    [{ expiresMs: undefined, isSession: true, isRenewable: true }, 'warn', 'read anew from the file'],
+    [{ expiresMs: undefined, isSession: true, isRenewable: true }, 'warn', 'read again from the file'],
     [
       { expiresMs: undefined, isSession: true, isRenewable: false },
       'warn',

@@ -56,7 +56,7 @@ describe('inotify', () => {
   ] as const)('is a warning where %s gives %s, and says which limit to raise', async (call, code, limit) => {
     const [found] = await findings({ system: short(call, code) });
     expect(found).toMatchObject({ check: 'inotify', level: 'warn', facts: PLENTY });
-    expect(found?.says).toContain(`cannot hear closes: ${code}`);
+    expect(found?.says).toContain(`cannot watch for closes: ${code}`);
     expect(found?.mend).toContain(limit);
   });
 

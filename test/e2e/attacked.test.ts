@@ -85,7 +85,7 @@ it.each([
 it('a store in the work directory goes with it: that is said, and nothing is reclaimed', async () => {
   const run = place.capture(['--to', 'store', '-r', 'r.dat', '--', 'sh', '-c', 'echo 1 > r.dat']);
   expect(await run.status).toBe(0);
-  expect(run.stderr()).toContain('stands in the work directory and goes with it: nothing is reclaimed');
+  expect(run.stderr()).toContain('is in the work directory, and is lost with it: nothing is reclaimed');
   expect(fs.existsSync(place.at('r.dat'))).toBe(true);
 });
 
@@ -108,7 +108,7 @@ it('a store in the work directory is found by any name of it', async () => {
   const options = ['--to', `${place.dir}/link/store`, '-r', '*', '-r', '*/*'];
   const run = place.capture([...options, '--', 'sh', '-c', 'echo 1 > r.dat']);
   expect(await run.status, run.stderr()).toBe(0);
-  expect(run.stderr()).toContain('stands in the work directory and goes with it');
+  expect(run.stderr()).toContain('is in the work directory, and is lost with it');
   const keys = fs.readdirSync(place.at('store')).filter((name) => !name.startsWith('.'));
   expect(keys).toEqual(['r.dat.0']);
 });

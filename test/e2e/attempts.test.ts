@@ -43,7 +43,7 @@ describe('--requeue slurm', () => {
     return run;
   };
 
-  it('requeues its task of the array as the last act of a preempted run', async () => {
+  it('requeues its task of the array as the last step of a preempted run', async () => {
     const run = await preempt();
     expect(asked()).toEqual(['-o show job 7_3', 'requeue 7_3']);
     expect(run.stderr()).toMatch(/stored 0 results[^\n]*\n\S+ capture: job 7_3 is requeued\n$/);
@@ -116,7 +116,7 @@ describe('--max-attempts 2', () => {
   it("ends with the task's status after two attempts without a newer checkpoint, and says so", async () => {
     expect(await (await attempt(AHEAD)).status).toBe(75);
     expect(await (await attempt(IN_VAIN)).status).toBe(75);
-    // A newer checkpoint begins the count anew.
+    // A newer checkpoint begins the count again.
     expect(await (await attempt(AHEAD)).status).toBe(75);
     expect(await (await attempt(IN_VAIN)).status).toBe(75);
     const last = await attempt(IN_VAIN);

@@ -132,7 +132,7 @@ describe('a work directory that is full', () => {
     const watch = place.exec(inNamespace({ tmpfs }, ['sh', '-c', script], place.work));
     expect(await watch.status, watch.stderr()).toBe(0);
     expect(place.text('r.dat.0')).toBe('result\n');
-    expect(watch.stderr()).not.toContain('cannot hear closes');
+    expect(watch.stderr()).not.toContain('cannot watch for closes');
   });
 
   it('is relieved while the task runs: more is written than ever fits', async () => {

@@ -108,9 +108,11 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
     ground.freshWork();
     const second = await end(options, `${RANDOM}; echo two >&3; echo 2 > k.chk`, 74);
     expect(second.stderr()).toContain(
-      `is stored only as a death left it, and the task will not write it again: traj.dat (open): ${partial}`,
+      `is stored only in a state that may be half-written, and the task will not write it again: traj.dat (open): ${partial}`,
     );
-    expect(second.stderr()).toContain(`only as a death left it: traj.dat (open): ${partial}\n`);
+    expect(second.stderr()).toContain(
+      `only in a state that may be half-written: traj.dat (open): ${partial}\n`,
+    );
     expect(second.stderr()).not.toMatch(/is not stored, and|stored nowhere|is lost/);
     expect(last()?.left).toEqual([
       { path: 'traj.dat', why: expect.stringContaining(`is only in ${partial}`) },

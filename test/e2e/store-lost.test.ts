@@ -39,7 +39,7 @@ describe('a directory store', () => {
         fs.mkdirSync(place.store);
       },
     ],
-  ])('that %s is not made anew: all files stay, and the run ends with 74', async (_, goes) => {
+  ])('that %s is not created again: all files stay, and the run ends with 74', async (_, goes) => {
     const run = await start();
     goes();
     goOn();
@@ -63,7 +63,7 @@ describe('a directory store', () => {
     expect(results(place.work)).toEqual([]);
   });
 
-  it('is not made anew by the sidecar that replaces a dead one', async () => {
+  it('is not created again by the sidecar that replaces a dead one', async () => {
     const run = await start();
     fs.renameSync(place.store, away());
     const sidecar = sidecarOf(run.pid) ?? -1;

@@ -87,7 +87,7 @@ describe('a result', () => {
     expect(place.text('r.dat.0')).toBe('data\n');
   });
 
-  it('that is made anew the moment its local copy is gone leaves the older one under .~1~', async () => {
+  it('that is created again the moment its local copy is gone leaves the older one under .~1~', async () => {
     const task = sh('echo 1 > q; while [ -e q ]; do :; done; echo 2 >> q');
     expect(await place.run(['-r', 'q', '--reclaim', 'now'], task).status).toBe(0);
     expect(place.text('q.0')).toBe('2\n');
@@ -117,7 +117,7 @@ describe('a result', () => {
     expect(await run.status, run.stderr()).toBe(0);
     const warned = run.stderr().match(/warning: .*/g) ?? [];
     expect(warned).toEqual([
-      'warning: declared and never came: typo.dat (--results), *.none (--results), typo.chk (--checkpoints)',
+      'warning: no file matched: typo.dat (--results), *.none (--results), typo.chk (--checkpoints)',
     ]);
     expect(run.stderr()).toContain('no file matched *.old ->');
   });

@@ -108,7 +108,7 @@ describe('a check at the restore', () => {
 describe('a check before the commit', () => {
   const options = ['-k', 'k.chk', '--verify-at', 'commit', '--verify-checkpoint'];
 
-  it('that fails keeps the set from being committed, until it is closed anew', async () => {
+  it('that fails keeps the set from being committed, until it is closed again', async () => {
     const script =
       'echo bad > k.chk; until [ -e go ]; do sleep 0.02; done; echo good > k.chk; until [ -e end ]; do sleep 0.02; done';
     const run = place.run([...options, 'grep -q good k.chk'], sh(script));

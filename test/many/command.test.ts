@@ -88,7 +88,7 @@ describe('capture array', () => {
     const again = array(place, options, script('echo other >r'));
     expect(await again.status).toBe(0);
     expect(again.stderr()).toContain('array of 2 tasks sh -> ');
-    expect(again.stderr()).toContain('2 are done: nothing is left to do\n  try: to run them anew');
+    expect(again.stderr()).toContain('2 are done: nothing is left to do\n  try: to run them again');
     expect(startsIn(path.join(place.dir, 'log')).length).toBe(2);
     expect(place.text('r.1')).toBe('1\n');
   });

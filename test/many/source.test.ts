@@ -370,7 +370,7 @@ it('ends no task because its lock is gone, and takes nothing back that another h
   await runs(here, 1);
   here.runner.pause(true);
   await here.queue.loseLocks('melt');
-  await until(() => here.messages.some((one) => one.includes("as nobody's")), 'it is said');
+  await until(() => here.messages.some((one) => one.includes('as abandoned')), 'it is said');
   expect(here.launchers[0]?.told).toEqual([]);
   here.launchers[0]?.finish('done');
   await until(() => here.outcomes.counts().done === 1, 'it has ended');

@@ -82,7 +82,7 @@ describe('the rate of the link', () => {
     expect((pipe.link.bytesPerS ?? 0) / MB).toBeGreaterThan(600);
   });
 
-  it('is measured anew after a body that was given up in the middle', () => {
+  it('is measured again after a body that was given up in the middle', () => {
     const pipe = new Pipe();
     const { link } = pipe;
     link.bodyStarted();

@@ -120,7 +120,7 @@ describe('a file in it', () => {
     expect(fs.readdirSync(dir)).toEqual(['file']);
   });
 
-  it.each(PLANTED)('is made anew, or not at all where there is %s', (_, plant) => {
+  it.each(PLANTED)('is created again, or not at all where there is %s', (_, plant) => {
     plant(`${dir}/file`);
     expect(() => makePrivateFile(dir, 'file')).toThrow('EEXIST');
     removePrivateFile(dir, 'file');

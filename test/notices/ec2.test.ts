@@ -98,7 +98,7 @@ describe('the EC2 source', () => {
     await until(() => expect(heard.told).toMatchObject([{ kind: 'stop', atMs: undefined }]));
   });
 
-  test('withdraws once what is gone, and tells it anew when it comes again', async () => {
+  test('withdraws once what is gone, and tells it again when it comes again', async () => {
     const { server, stands } = await ec2();
     stands.set(ACTION, { body: TERMINATE });
     const heard = listen(server);

@@ -48,7 +48,7 @@ describe('the notice sources', () => {
 
   test('of auto are none where nothing hints at a cloud', () => {
     const heard = withFilesAlone({}, () => listenTo({ kind: 'auto' }));
-    expect(heard.said).toEqual(['debug: no cloud here that gives notice']);
+    expect(heard.said).toEqual(['debug: no cloud here announces a stop']);
   });
 
   test('say one thing once, though two of them say it', async () => {

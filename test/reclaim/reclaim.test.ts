@@ -98,7 +98,7 @@ describe('a file that is what was pushed', () => {
 
 describe('a file that is not what was pushed stays where it is', () => {
   const changes: readonly (readonly [string, (absolute: string) => void])[] = [
-    ['written anew', (absolute) => fs.writeFileSync(absolute, 'other')],
+    ['written again', (absolute) => fs.writeFileSync(absolute, 'other')],
     ['given another mtime', (absolute) => fs.utimesSync(absolute, 1, 1)],
     ['given another mode', (absolute) => fs.chmodSync(absolute, 0o600)],
     [
@@ -199,7 +199,7 @@ describe('a file that somebody has open for writing', () => {
     expect(dir.read('r.dat')).toBe('BYTES');
   });
 
-  test('is put back into its directory, which is made anew when the task has removed it', async () => {
+  test('is put back into its directory, which is created again when the task has removed it', async () => {
     dir.write('out/r.dat', 'bytes');
     const outcome = reclaimer.reclaim('out/r.dat', dir.facts('out/r.dat'), AT_END);
     const aside = await setAside();

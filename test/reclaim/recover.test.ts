@@ -47,7 +47,7 @@ describe('after a crash', () => {
     expect(dir.read('r.dat')).toBe('bytes and more');
   });
 
-  test('the file goes back into its directory, which is made anew', async () => {
+  test('the file goes back into its directory, which is created again', async () => {
     dir.write('out/r.dat', 'bytes');
     diesAfterRename('out/r.dat');
     fs.rmdirSync(path.join(dir.path, 'out'));
@@ -63,7 +63,7 @@ describe('after a crash', () => {
   });
 });
 
-describe('when the path was made anew', () => {
+describe('when the path was created again', () => {
   test('the deletion is finished if the file still is what was pushed', async () => {
     dir.write('r.dat', 'old');
     diesAfterRename('r.dat');

@@ -203,7 +203,7 @@ describe('an object beside a result’s name', () => {
   });
 });
 
-it('no record comes after a last one but another last one, even if nobody knows whether the first is there', async () => {
+it('no record comes after a last one but another last one, even if it is unknown whether the first is there', async () => {
   const ledger = open();
   mayPut = Promise.reject(new Error('no answer'));
   await expect(ledger.write('ended')).rejects.toThrow('no answer');

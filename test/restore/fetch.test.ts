@@ -197,7 +197,7 @@ describe('a file without a record that somebody replaces while it is fetched', (
     };
   }
 
-  test.each([true, false])('is fetched anew, and is of one state (in ranges: %s)', async (parallel) => {
+  test.each([true, false])('is fetched again, and is of one state (in ranges: %s)', async (parallel) => {
     await put(OLDER, 'first');
     const options = { from: replaced(1, parallel), parallel: parallel ? 2 : 1 };
     expect(await fetchOne(named(), options)).toMatchObject({ kind: 'ok', size: BYTES });

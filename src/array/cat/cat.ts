@@ -141,7 +141,7 @@ function hintOf({ generations, partials }: History, path: RelPath): string | und
     return `--generation ${generationName(generation)}: it is a file of that checkpoint`;
   const isStaged = partials.some((one) => one.path === path);
   return isStaged
-    ? 'capture gather --with-partials: it is only staged, as a death may have closed it'
+    ? 'capture gather --with-partials: it is only staged, as a dying process may have closed it'
     : undefined;
 }
 

@@ -37,7 +37,7 @@ export const OPTIONS = group('Gather:', {
   },
   withPartials: {
     flags: '--with-partials',
-    help: 'staged results, which a death may have closed, too, as <name>.partial-<attempt>',
+    help: 'staged results, which a dying process may have closed, too, as <name>.partial-<attempt>',
   },
   checksum: {
     flags: '--checksum',

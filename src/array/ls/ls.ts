@@ -27,7 +27,7 @@ export const lsCommand = onArray({
   name: 'ls',
   help: {
     about:
-      'Lists what is stored of one index, or of all: its records, results, checkpoints, staged results (a death may ' +
+      'Lists what is stored of one index, or of all: its records, results, checkpoints, staged results (a dying process may ' +
       'have closed them) and older copies, each with its key. All of it comes from records.',
     statuses: { 0: 'it is listed' },
     examples: ['capture ls s3://lab/run7 17', 'capture ls s3://lab/run7 --array 0-99 --json'],

@@ -22,7 +22,7 @@ const OPTIONS = group('Prune:', {
   set: { ...ARRAY_OPTION, help: 'only of these indices' },
   checkpoints: {
     flags: '--checkpoints',
-    help: 'checkpoints of indices that are done; so it is if nothing else is chosen',
+    help: 'checkpoints of indices that are done (the default)',
   },
   keep: {
     flags: '--keep <n>',
@@ -32,9 +32,9 @@ const OPTIONS = group('Prune:', {
   },
   partials: {
     flags: '--partials',
-    help: 'staged results, which a death may have closed (.partial-<attempt>)',
+    help: 'staged results, which a dying process may have closed (.partial-<attempt>)',
   },
-  older: { flags: '--older', help: 'older copies of results that came again with other content (.~<n>~)' },
+  older: { flags: '--older', help: 'older copies of results that were replaced (.~<n>~)' },
   uploads: { flags: '--uploads', help: 'uploads that were given up' },
   dryRun: { flags: '--dry-run', help: 'say what would be deleted, and delete nothing' },
   json: { flags: '--json', help: 'the totals as JSON' },
@@ -49,9 +49,9 @@ export const pruneCommand = onArray({
   help: {
     about:
       'Deletes what an array no longer needs: without an option, the checkpoints of the indices that are done. ' +
-      'Indices that run, or that nobody knows the end of, are left alone; results are never deleted.',
+      'Indices that run, or whose end is not recorded, are left alone; results are never deleted.',
     statuses: {
-      0: 'what was chosen is gone',
+      0: 'what was selected is deleted',
       1: 'something stays: an index was started again, or a record of it cannot be read',
     },
     examples: [
@@ -95,7 +95,7 @@ async function prune(
   for (const { index, why } of pruning.stays)
     log.warn(`index ${index}: nothing is deleted: ${why}`, { index });
   if (!pruning.sawUploads)
-    log.warn('uploads that were given up stay: the server, or these rights, do not let us look for them', {
+    log.warn('unfinished uploads stay: the server, or these credentials, do not allow listing them', {
       hint: 'a lifecycle rule that aborts incomplete multipart uploads',
     });
   const { totals } = pruning;

@@ -27,7 +27,7 @@ import { openOutputFile, type OutputFile, type Sink } from './output-file.ts';
 import { stepsFor } from './used.ts';
 
 const OPTIONS = group('Report:', {
-  set: { ...ARRAY_OPTION, help: 'those that there should be, as the scheduler has them: 0-9999' },
+  set: { ...ARRAY_OPTION, help: 'the indices of the array, as the scheduler has them: 0-9999' },
   output: {
     flags: '-o, --output <file>',
     help: 'where the page is written; - is stdout',
@@ -47,7 +47,7 @@ export const reportCommand = onArray({
   help: {
     about:
       'Writes one page for a browser that shows the whole array: the state of each index, the attempts in time, what ' +
-      'checkpoints have saved and deaths have cost, and what each index has used. It needs no network.',
+      'checkpoints have saved and kills have cost, and what each index has used. It needs no network.',
     statuses: { 0: 'the page is written' },
     examples: [
       'capture report s3://lab/run7 --array 0-9999 -o report.html',

@@ -99,7 +99,7 @@ function indicesText(count: number): string {
 /** Throws status 64 if there is no terminal to ask on, and 1 if the answer is no. */
 async function confirm({ store, taskName }: StoredArray, count: number, signal: AbortSignal): Promise<void> {
   if (!process.stdin.isTTY) {
-    throw new CaptureError(EXIT.usage, 'nobody is there to be asked: stdin is no terminal', {
+    throw new CaptureError(EXIT.usage, 'cannot ask: stdin is not a terminal', {
       hint: '--yes, or --dry-run first',
     });
   }

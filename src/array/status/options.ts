@@ -10,7 +10,7 @@ import type { State } from '../state.ts';
 const WHICH = group('Which indices:', {
   set: {
     ...ARRAY_OPTION,
-    help: 'those that there should be, as the scheduler has them: 0-9999, 3,17-19,40-60:2',
+    help: 'the indices of the array, as the scheduler has them: 0-9999, 3,17-19,40-60:2',
   },
   index: { ...INDEX_OPTION, help: 'one index in detail' },
   staleAfterMs: STALE_OPTION,

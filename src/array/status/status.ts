@@ -25,8 +25,8 @@ export const statusCommand = onArray({
   name: 'status',
   help: {
     about:
-      'Says of each index of an array what became of it: failed, stale (no sign of life, probably killed), ' +
-      'missing, preempted, running, done. Or prints which to run again. Or tells all of one index.',
+      'Shows the state of each index of an array: failed, stale (no sign of life, probably killed), ' +
+      'missing, preempted, running or done. Or prints which indices to run again. Or shows one index in full.',
     statuses: {
       0: 'all are done; with --suggest: printed',
       1: 'not all are done, or a record that it read is damaged',

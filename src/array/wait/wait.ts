@@ -35,9 +35,9 @@ const OPTIONS = group('Wait:', {
   failFast: { flags: '--fail-fast', help: 'do not wait for the others once one has failed' },
   staleAfterMs: {
     ...STALE_OPTION,
-    help: 'an attempt without a sign of life for so long was probably killed; it is waited for, and told',
+    help: 'report an attempt without a sign of life for so long as probably killed, and go on waiting for it',
   },
-  notify: { ...NOTIFY_OPTION, help: 'tell it in the end: one POST of JSON, or one command that reads it' },
+  notify: { ...NOTIFY_OPTION, help: 'report the end to a URL (a POST of JSON) or a command (JSON on stdin)' },
 });
 
 /** The exit status of timeout(1). */
@@ -55,8 +55,8 @@ export const waitCommand = onAddress({
   name: 'wait',
   help: {
     about:
-      'Blocks until every index is done or has failed. One that was preempted, was killed without a word or has not ' +
-      'begun is waited for: somebody will run it again.',
+      'Waits until every index is done or has failed, also for one that was preempted or killed, or has not begun: ' +
+      'the scheduler will run it again.',
     statuses: { 0: 'all are done', 1: 'at least one has failed', [TIMED_OUT]: '--timeout is over' },
     examples: [
       'capture wait s3://lab/run7 --array 0-9999',

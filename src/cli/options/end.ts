@@ -16,7 +16,7 @@ export const END = group('End of the task:', {
     help: 'time between SIGTERM and SIGKILL',
     on: CAPTURING,
     read: durationMs(),
-    otherwise: "the platform's less 3s, elsewhere 27s",
+    otherwise: "the platform's time minus 3s, elsewhere 27s",
   },
   drainTimeoutMs: {
     flags: '--drain-timeout <duration>',
@@ -40,7 +40,7 @@ export const END = group('End of the task:', {
   },
   requeue: {
     flags: '--requeue <engine>',
-    help: 'slurm: scontrol requeue as the last act of a preempted run',
+    help: 'slurm: run scontrol requeue as the last step of a preempted run',
     on: RUN,
     read: choice('slurm'),
   },
@@ -53,7 +53,7 @@ export const END = group('End of the task:', {
   },
   requireResults: {
     flags: '--require-results',
-    help: 'exit 74 if a pattern of results never had a file',
+    help: 'exit 74 if no file ever matched a pattern of --results',
     on: CAPTURING,
   },
   doneWhen: {
@@ -77,7 +77,7 @@ export const END = group('End of the task:', {
   },
   notify: {
     ...NOTIFY_OPTION,
-    help: 'tell it when the run is done or failed: one POST of JSON, or one command that reads it',
+    help: 'report the end of the run to a URL (a POST of JSON) or a command (JSON on stdin)',
     on: CAPTURING,
   },
 });

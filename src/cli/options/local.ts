@@ -103,7 +103,7 @@ function refuseReclaim(values: Values, settings: Settings): void {
     );
   } else if (asked === 'now' && settings.perishableStore) {
     values.refuse(
-      `${source} now: nothing is reclaimed for a store that goes with the work directory`,
+      `${source} now: nothing is reclaimed for a store inside the work directory`,
       '--to s3://bucket/prefix, or a directory on another disk',
     );
   }

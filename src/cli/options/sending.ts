@@ -49,7 +49,7 @@ export const SENDING = group('Sending:', {
     help: 'send at most so much in a second, such as 20MB/s; a notice and SIGTERM lift it',
     on: CAPTURING,
     read: rate,
-    otherwise: 'as fast as it goes',
+    otherwise: 'no limit',
   },
   workers: {
     flags: '--lanes <n>',

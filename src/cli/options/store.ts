@@ -41,7 +41,7 @@ export const STORE = group('Store:', {
   },
   namespace: {
     flags: '--namespace <name>',
-    help: 'the last part of --to: it keeps what two people store apart',
+    help: "the last part of --to, to keep users' data apart",
     on: ALL,
     read: namespace,
   },

@@ -35,7 +35,7 @@ export const cancelCommand = onOne(
   {
     name: 'queue cancel',
     about:
-      'Drops what waits of a submission, and ends what runs of it after a checkpoint. What is stored stays. A second cancel ' +
+      'Drops the waiting tasks of a submission, and ends the running ones after a checkpoint. What is stored stays. A second cancel ' +
       'of one that has ended removes it from the queue.',
     statuses: { 0: 'cancelled, or removed' },
     examples: ['capture queue cancel melt-7 --queue redis://head:6379/lab'],
@@ -61,8 +61,8 @@ export const retryCommand = onOne(
   'submission',
   {
     name: 'queue retry',
-    about: 'Lets all tasks of a submission that have failed wait for another try, each from its checkpoint.',
-    statuses: { 0: 'they wait again, or none had failed' },
+    about: 'Queues all failed tasks of a submission again, each from its checkpoint.',
+    statuses: { 0: 'they are queued again, or none had failed' },
     examples: ['capture queue retry melt-7 --queue redis://head:6379/lab'],
   },
   async (broker, name, log) => {
@@ -82,7 +82,7 @@ export const drainCommand = onOne(
   {
     name: 'queue drain',
     about:
-      'Lets a worker take nothing more: it ends when what it runs has ended. capture queue status shows their names.',
+      'Makes a worker take no more tasks: it ends after its last one. capture queue status shows their names.',
     statuses: { 0: 'told' },
     examples: ['capture queue drain node3.4711 --queue redis://head:6379/lab'],
   },
@@ -95,7 +95,7 @@ export const drainCommand = onOne(
         hint: nearestWord(name, names) ?? 'capture queue status shows all of them',
       });
     await broker.drain(name);
-    log.info(`${name} takes nothing more, and ends with its last task`);
+    log.info(`${name} takes no more tasks, and ends after its last one`);
   },
 );
 
@@ -106,7 +106,7 @@ function findSubmission(listed: readonly Listed[], name: string, { place }: Bull
   const unreadable = listed.find((one) => one.kind === 'unreadable' && one.name === name);
   if (unreadable?.kind === 'unreadable')
     throw new CaptureError(EXIT.usage, `${name} in ${place} cannot be read: ${unreadable.why}`, {
-      hint: unreadable.hint ?? 'the capture that submitted it knows it: take that one',
+      hint: unreadable.hint ?? 'use the version of capture that submitted it',
     });
   throw noSuch(
     name,

@@ -72,7 +72,7 @@ export async function withQueue(
   } catch (error) {
     if (!(error instanceof BrokerAway)) throw error;
     throw new CaptureError(EXIT.unavailable, awayText(error), {
-      hint: error.hint ?? 'give the same command again: what was done stays done',
+      hint: error.hint ?? 'repeat the command: what was done stays done',
       cause: error,
     });
   } finally {

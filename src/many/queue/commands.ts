@@ -20,7 +20,7 @@ const queueCommand: Command = {
   name: 'queue',
   help: {
     about:
-      'What is in a queue, and what becomes of it. Each command tells more: capture queue status --help.',
+      'Shows what is in a queue, and changes it. Each command has its own help: capture queue status --help.',
     statuses: {},
     examples: ['capture queue status --queue redis://head:6379/lab'],
   },

@@ -159,7 +159,7 @@ async function refuseBadServer(connection: Connection, log: Log, signal: AbortSi
     );
   if (!hasAppendOnly)
     log.info(
-      `${showQueue(place)} keeps no append-only file: if it dies, capture submit --again fills it anew`,
+      `${showQueue(place)} keeps no append-only file: if it dies, fill it again with capture submit --again`,
       {
         hint: 'redis-cli CONFIG SET appendonly yes, and the same in its configuration file',
       },

@@ -136,7 +136,7 @@ async function lookOnce(
   const notice = await broker.takeNotice();
   if (notice !== undefined) await tell(notice, options);
   if (await broker.isDrained()) {
-    log.info('this worker is drained: it takes nothing more, and ends with its last task');
+    log.info('this worker is drained: it takes no more tasks, and ends after its last one');
     runner.end();
   }
   await board.tell((name, why) => broker.tellUnable(name, why));

@@ -18,7 +18,7 @@ export const workerCommand: Command<WorkerRequest> = {
   help: {
     usage: '--queue <url> [options]',
     about:
-      'Runs tasks of a queue on this machine, as many at once as it carries, and only those that it can run now. Start one ' +
+      'Runs tasks of a queue on this machine, as many at once as it has room for, and only those that it can run now. Start one ' +
       'on each machine; start and end them at any time. capture worker pause gives the machine back for a while.',
     statuses: {
       0: 'drained, or idle for --idle-timeout',

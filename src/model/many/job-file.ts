@@ -95,7 +95,7 @@ function optionOf({ key, value }: JobEntry, kinds: ReadonlyMap<string, Kind>): r
 function unknownKey(key: string, kinds: ReadonlyMap<string, Kind>): Mistake {
   const nearest = nearestWord(key, [COMMAND, ...kinds.keys()]);
   return {
-    message: `'${showPath(key)}' is no key of a job file`,
+    message: `'${showPath(key)}' is not a key of a job file`,
     hint: nearest ?? 'capture template shows all keys',
   };
 }

@@ -6,7 +6,7 @@ import { plural } from '../units.ts';
 
 /** How many of the newest runs are named. */
 const MOST_RUNS = 3;
-const REPLACED = 'a result that comes again with other content replaces the older one, kept as .~n~';
+const REPLACED = 'a result with other content replaces the older one, which is kept as .~n~';
 const PREFIX_EACH = 'give each submission a prefix: --to .../$SLURM_ARRAY_JOB_ID --from ...';
 
 export interface SubmissionNote {
@@ -66,7 +66,7 @@ function doneNote(history: History, { before, url, isResult }: Submission): Subm
   if (done === undefined || results === 0) return undefined;
   return {
     message: `this index was done in attempt ${done}, with ${plural(results, 'result')} in ${url}; ${REPLACED}`,
-    hint: `--skip-done, where it need not run again; ${PREFIX_EACH}`,
+    hint: `--skip-done, if it need not run again; ${PREFIX_EACH}`,
     level: 'warn',
   };
 }

@@ -7,7 +7,7 @@ export interface SortedPartials {
   readonly obsolete: readonly StoredFile[];
   /** Nothing newer of the result is stored whole, and these bytes are proven whole. */
   readonly whole: readonly StoredFile[];
-  /** Nothing newer of the result is stored whole, and nobody knows whether these bytes are complete. */
+  /** Nothing newer of the result is stored whole, and it is unknown whether these bytes are complete. */
   readonly unproven: readonly StoredFile[];
 }
 

@@ -153,13 +153,13 @@ export class Reclaims {
     if (sent.kind === 'stored') {
       ledger.noteKept(one.path, n);
       log.warn(
-        `${showPath(one.path)} was made anew while it was reclaimed: the older one is kept as ${sent.file.key}`,
+        `${showPath(one.path)} was created again while it was reclaimed: the older one is kept as ${sent.file.key}`,
       );
     }
     if (sent.kind === 'stored' || sent.kind === 'unchanged') reclaimer?.discard(aside, sent.fingerprint);
     else
       log.warn(
-        `${showPath(one.path)} was made anew while it was reclaimed: the older one is now ${showPath(aside)}`,
+        `${showPath(one.path)} was created again while it was reclaimed: the older one is now ${showPath(aside)}`,
       );
   }
 

@@ -197,7 +197,7 @@ export async function pushOverwritten(
       if (partial !== undefined) ledger.notePartial({ ...file, key: partial, suspect: true });
       else left.push({ path: file.path, why: whyGone(file, there) });
     } catch (error) {
-      left.push({ path: file.path, why: `nobody knows whether it is still stored: ${reasonOf(error)}` });
+      left.push({ path: file.path, why: `it is unknown whether it is still stored: ${reasonOf(error)}` });
     }
   };
   // Lazily, because there may be very many.

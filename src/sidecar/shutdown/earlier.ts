@@ -166,7 +166,7 @@ async function noteUnrecorded(
     const found = [...(await unrecordedPartials(search, paths())), ...below.partials];
     return [...new Map(found.map((one) => [one.key, one])).values()];
   } catch (error) {
-    log.debug(`nobody knows what deaths have left and no record names: ${reasonOf(error)}`);
+    log.debug(`cannot list what killed attempts have left: ${reasonOf(error)}`);
     return [];
   }
 }
@@ -195,7 +195,7 @@ function tellLacking(log: Log, lacking: readonly Lacking[]): void {
     );
   if (partial.length > 0)
     log.warn(
-      `what killed attempts had written to these results is stored only as a death left it: ${lackingNames(partial)}`,
+      `what killed attempts had written to these results is stored only in a state that may be half-written: ${lackingNames(partial)}`,
       {
         hint: 'put it together with what a later attempt has stored of each, or run it once more with --no-restore',
       },

@@ -205,7 +205,7 @@ export function warnOfNames(parts: NeverParts): void {
   if (missing.length === 0) return;
   const { log, settings } = parts.context;
   const named = missing.map(({ pattern, list }) => `${showPath(pattern)} (--${list})`);
-  log.warn(`declared and never came: ${named.join(', ')}`, {
-    hint: `is it written as the task writes it? it is looked for in ${showPath(settings.workdir)}`,
+  log.warn(`no file matched: ${named.join(', ')}`, {
+    hint: `check the spelling; capture looks in ${showPath(settings.workdir)}`,
   });
 }

@@ -81,7 +81,7 @@ async function open({ settings, log, stops, notices, exitFile, onFenced }: Openi
   let timer: NodeJS.Timeout | undefined;
   const hearNoMore = stops.onEach(({ signal, number }) => {
     const why = new CaptureError(statusOfSignal(number), `${signal} came before anything was watched`, {
-      hint: 'what stands in the work directory is not stored',
+      hint: 'the files in the work directory are not stored',
     });
     timer ??= setTimeout(() => giveUp.abort(why), settings.graceMs * OPENING_SHARE);
   });

@@ -75,7 +75,7 @@ function tellLost(log: Log, generation: Generation, lost: readonly Lacking[]): v
     });
   if (partial.length > 0)
     log.warn(
-      `${written} is stored only as a death left it, and the task will not write it again: ${lackingNames(partial)}`,
+      `${written} is stored only in a state that may be half-written, and the task will not write it again: ${lackingNames(partial)}`,
       { hint },
     );
 }

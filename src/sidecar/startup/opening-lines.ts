@@ -65,7 +65,7 @@ async function sayWhatIsNotPromised(
     if (await store.replacesAtomically(signal)) return;
   } catch (error) {
     signal.throwIfAborted();
-    log.debug(`nobody knows whether ${store.url} honours If-Match: ${reasonOf(error)}`);
+    log.debug(`it is unknown whether ${store.url} honours If-Match: ${reasonOf(error)}`);
     return;
   }
   log.info(
@@ -146,7 +146,7 @@ async function otherNames({ store, scope, log, signal }: NameSearch): Promise<re
     );
     return others.filter((_, at) => found[at]);
   } catch (error) {
-    log.debug(`nobody knows whether the task had another name: ${reasonOf(error)}`);
+    log.debug(`it is unknown whether the task had another name: ${reasonOf(error)}`);
     return [];
   }
 }

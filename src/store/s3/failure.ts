@@ -31,7 +31,7 @@ const CLOCK = 'set the clock of this machine (timedatectl, chronyc): S3 allows 1
 const EXPIRED: Meaning = {
   kind: 'expired',
   why: 'credentials expired',
-  hint: 'renew them (aws sso login, the credentials file): they are read anew; those of AWS_* variables cannot be',
+  hint: 'renew them (aws sso login, the credentials file): capture reads them again, but not those in AWS_* variables',
 };
 const REGION: Meaning = {
   kind: 'refused',

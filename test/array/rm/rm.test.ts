@@ -89,7 +89,7 @@ describe.each(STORE_KINDS)('capture rm of %s', (kind) => {
   it('asks before, and deletes nothing without a yes', async () => {
     const nobody = await rm('--index', '0');
     expect(nobody.status).toBe(64);
-    expect(nobody.stderr).toContain('nobody is there to be asked');
+    expect(nobody.stderr).toContain('cannot ask: stdin is not a terminal');
     const onTerminal = async (answer: string): Promise<string> => {
       const line = `${BIN} rm ${stored.url} --task-name t --index 0; echo status $?`;
       const child = spawn('script', ['-qec', line, '/dev/null'], { env: { ...process.env, ...stored.env } });

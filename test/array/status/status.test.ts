@@ -126,7 +126,7 @@ describe.each(STORE_KINDS)('capture status of %s', (kind) => {
     expect(ran.stderr).toMatch(/2 tasks share \S+: t, u\n +try: say which with --task-name t/);
     const none = await status(stored, '--task-name', 'v');
     expect(none.status).toBe(66);
-    expect(none.stderr).toMatch(/nothing is stored of task v under .*\n.*leave --task-name out to hear/);
+    expect(none.stderr).toMatch(/nothing is stored of task v under .*\n.*leave --task-name out to see/);
     expect(await status(stored, '--task-name', 't')).toMatchObject({ status: 0 });
     expect(await status(stored, '--task-name', 'u')).toMatchObject({ status: 1 });
     expect(await status(stored, '--task-name', 'v')).toMatchObject({ status: 66 });

@@ -63,7 +63,7 @@ describe('a mistake', () => {
   });
 
   it.each([
-    ['retires: 3', "'job.yaml', line 1: 'retires' is no key of a job file"],
+    ['retires: 3', "'job.yaml', line 1: 'retires' is not a key of a job file"],
     ['a: b: c', "'job.yaml', line 1: a key inside of a value"],
   ])('of the file itself is told, and the words are those of the line: %s', (text, message) => {
     const { words, mistakes } = read(text, ['job.yaml', '--keep']);

@@ -81,7 +81,7 @@ describe('a mistake in it', () => {
   it.each([
     [`${FILES}grace: 5\ncommand: sim\n`, [], ["'job.yaml', line 3: --grace '5': not a duration"]],
     [`${FILES}command: sim\n`, ['--grace', '5'], ["--grace '5': not a duration"]],
-    ['retires: 5\n', [], ["'job.yaml', line 1: 'retires' is no key of a job file"]],
+    ['retires: 5\n', [], ["'job.yaml', line 1: 'retires' is not a key of a job file"]],
     [FILES, [], ['the job file has no command']],
     [`${FILES}command: sim {index}\n`, [], ["'job.yaml', line 3: the job has an index for each task"]],
     [`${FILES}array: 0-9\ncommand: sim\n`, [], ["'job.yaml', line 3: the job has an index for each task"]],

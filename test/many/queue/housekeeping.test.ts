@@ -122,7 +122,7 @@ describe('a queue that cannot be seen', () => {
     expect(said.join()).not.toContain('nothing was left');
   });
 
-  it('counts idle time anew once it is seen again', async () => {
+  it('counts idle time again once it is seen again', async () => {
     broker.error = refused;
     const told = begin(3000);
     await until(() => broker.looks > 1, 'it has looked');

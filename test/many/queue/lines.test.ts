@@ -95,7 +95,7 @@ command: sim --seed {index} > out
 
   it('tells a mistake in it with its line', () => {
     expect(refusals(`${JOB}prioritie: 3\n`)).toMatch(
-      /'job.yaml', line 7: 'prioritie' is no key of a job file; try: priority/,
+      /'job.yaml', line 7: 'prioritie' is not a key of a job file; try: priority/,
     );
     expect(refusals(JOB.replace('gpu', 'g pu'))).toMatch(/'job.yaml', line 4: --needs .*; try: needs: gpu/);
     expect(refusals(JOB.replace('{index}', '{indx}'))).toMatch(/'job.yaml', line 6: \{indx\}/);

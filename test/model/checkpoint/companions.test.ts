@@ -131,7 +131,7 @@ describe('the list of segments', () => {
     );
   });
 
-  it('is not sent anew as a whole each time that it is full', () => {
+  it('is not sent again as a whole each time that it is full', () => {
     const { sentBytes, size } = grow(
       Array.from({ length: 3000 }, () => 1),
       20,
@@ -158,7 +158,7 @@ describe('what companions go on from', () => {
   });
 
   it.each([
-    ['made anew', [companionOf([9], 'a'), companionOf([1], 'b')]],
+    ['created again', [companionOf([9], 'a'), companionOf([1], 'b')]],
     ['cut back', [companionOf([3], 'a'), companionOf([1], 'b')]],
     ['removed', [companionOf([3, 2], 'a')]],
     [

@@ -68,7 +68,7 @@ describe('kept generations', () => {
 describe('a death that comes to light later', () => {
   const step = fc.record({
     afterMs: fc.integer({ min: 1, max: 15_000 }),
-    /** Which members are closed anew, and how; the set is committed after them. */
+    /** Which members are closed again, and how; the set is committed after them. */
     closes: fc.uniqueArray(
       fc.record({
         member: fc.constantFrom(0, 1),

@@ -171,7 +171,7 @@ describe('a declared file', () => {
     });
   });
 
-  it('keeps the pause before the next try when it is closed anew, unless it was torn', () => {
+  it('keeps the pause before the next try when it is closed again, unless it was torn', () => {
     const pushing = after(newFileState('r', 'result'), close(), { kind: 'push-started' });
     const refused = after(pushing, { kind: 'failed', why: 'no', atMs: 1000 }, close(1100));
     expect(nextStep(refused, { ...calm, nowMs: 1100 })).toEqual({ kind: 'wait', untilMs: 2000 });

@@ -97,7 +97,7 @@ describe('a mistake in a job file', () => {
         message: "'job.yaml', line 3: YAML reads *.dat as an alias, for its first character",
         hint: "put it into quotes: '*.dat'",
       },
-      { message: "'job.yaml', line 1: 'retires' is no key of a job file", hint: 'retries' },
+      { message: "'job.yaml', line 1: 'retires' is not a key of a job file", hint: 'retries' },
       { message: "'job.yaml', line 2: retries takes one value, and this is a list", hint: 'retries: 1' },
     ]);
   });
@@ -110,7 +110,7 @@ describe('a mistake in a job file', () => {
     ['sbatch', 'capture template shows all keys'],
   ])('the unknown key %s may mean %s', (key, hint) => {
     expect(mistakesOf(`${key}: 1`)).toEqual([
-      { message: `'job.yaml', line 1: '${key}' is no key of a job file`, hint },
+      { message: `'job.yaml', line 1: '${key}' is not a key of a job file`, hint },
     ]);
   });
 

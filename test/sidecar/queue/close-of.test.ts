@@ -1,4 +1,4 @@
-// Of which close is what a push has read? The file may be written anew between the close that is pushed and the
+// Of which close is what a push has read? The file may be written again between the close that is pushed and the
 // reading: real closes, a real death, and a queue of the kernel's that nobody has read yet.
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';

@@ -189,7 +189,7 @@ describe('an object beside the result’s name', () => {
       'frame false 2 frame.0.partial-2',
     ]);
     expect(warned).toEqual([
-      'what attempt 2 had written to these results before checkpoint 2-5 is stored only as a death left it, and the task will not write it again: frame: frame.0.partial-2',
+      'what attempt 2 had written to these results before checkpoint 2-5 is stored only in a state that may be half-written, and the task will not write it again: frame: frame.0.partial-2',
     ]);
   });
 

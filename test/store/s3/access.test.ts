@@ -1,4 +1,4 @@
-// What the driver says of the keys that it is used with: a session, its end, and whether they are read anew.
+// What the driver says of the keys that it is used with: a session, its end, and whether they are read again.
 import fs from 'node:fs';
 import os from 'node:os';
 import { join } from 'node:path';
@@ -134,7 +134,7 @@ describe('a program for keys that never answers', () => {
     }
   });
 
-  it('is ended after a time, and asked anew by the next request', async () => {
+  it('is ended after a time, and asked again by the next request', async () => {
     restore = setEnv({ ...SERVER, ...hanging() });
     const transport = openTransport();
     try {

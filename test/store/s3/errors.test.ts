@@ -1,4 +1,4 @@
-// What people read when the S3 store cannot do its work, and that credentials are read anew.
+// What people read when the S3 store cannot do its work, and that credentials are read again.
 import fs from 'node:fs';
 import os from 'node:os';
 import { join } from 'node:path';

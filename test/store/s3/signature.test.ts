@@ -1,4 +1,4 @@
-// What is signed, checked by a server that computes each signature anew from what it got.
+// What is signed, checked by a server that computes each signature again from what it got.
 import { describe, expect, it } from 'vitest';
 import { keySigner } from '../../../src/store/s3/bucket.ts';
 import type { Store } from '../../../src/store/contract/store.ts';
