@@ -54,7 +54,7 @@ interface NodeReport {
 function libc({ libc: call }: Packages): Finding {
   try {
     call();
-    return ok('koffi', 'the calls of libc that Node lacks work');
+    return ok('koffi', 'the system calls that Node lacks work');
   } catch (error) {
     return fail('koffi', reasonOf(error), INSTALL);
   }

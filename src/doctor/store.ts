@@ -139,7 +139,7 @@ function createAgain(exam: Exam): Promise<Finding> {
   return checked('create-only put', async () => {
     const meta = { push: randomUUID() };
     const outcome = await store.put(exam.key('probe'), body, { meta, precondition: ABSENT, signal });
-    if (outcome.kind === 'exists') return ok('create-only put', 'an object that is there is not replaced');
+    if (outcome.kind === 'exists') return ok('create-only put', 'an existing object is not replaced');
     return fail(
       'create-only put',
       'the store ignores it (If-None-Match): two attempts of one index could not be told apart',
@@ -160,7 +160,7 @@ function replace(exam: Exam): Promise<Finding> {
       return ok(check, 'one that is late, or of a stalled attempt, is refused');
     return ok(
       check,
-      'one of a stalled attempt cannot be refused: it could replace the result of a later one',
+      'a late one of a stalled attempt cannot be refused: it could replace the result of a later attempt',
     );
   });
 }
@@ -169,7 +169,7 @@ function get(exam: Exam): Promise<Finding> {
   const { store, body, signal } = exam;
   return checked('get', async () => {
     const got = await store.get(exam.key('probe'), { aheadBytes: body.byteLength, signal });
-    if (got !== undefined && (await holds(got.body, body))) return ok('get', 'what was put comes back');
+    if (got !== undefined && (await holds(got.body, body))) return ok('get', 'what was stored is read back');
     const what = got === undefined ? 'an object that was just put is not there' : 'other bytes come back';
     return fail(
       'get',
@@ -262,10 +262,10 @@ function measured(exam: Exam, { graceMs, sizesBytes }: StoreExam): Promise<Findi
 function sweep({ store, prefix, signal }: Exam): Promise<Finding> {
   return checked('uploads', async () => {
     const maySee = await store.sweep(prefix, () => false, signal);
-    if (maySee) return ok('uploads', 'those that a dead attempt has left can be found and ended');
+    if (maySee) return ok('uploads', 'unfinished ones of dead attempts can be found and aborted');
     return warn(
       'uploads',
-      'those that a dead attempt has left cannot be listed (ListMultipartUploads), and stay',
+      'unfinished ones of dead attempts cannot be listed (ListMultipartUploads), and stay',
       'allow that, or give the bucket a lifecycle rule: AbortIncompleteMultipartUpload',
     );
   });
