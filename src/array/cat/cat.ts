@@ -49,8 +49,8 @@ export const catCommand = onArray({
       'Writes one result of an index, or with --generation a file of a checkpoint, to stdout: decompressed, and ' +
       'checked against the md5 of its record. A file of up to 8 MiB is checked before its first byte is written.',
     statuses: {
-      0: 'all of it was written, and it is what the record says',
-      1: 'there is no such file, or it is damaged: then what was written is not all of it',
+      0: 'the whole file was written, and it matches its record',
+      1: 'there is no such file, or it is damaged: then the output is incomplete',
     },
     examples: [
       'capture cat s3://lab/run7 17 out/r.dat',

@@ -36,7 +36,7 @@ export const doctorCommand: Command<DoctorRequest> = {
   help: {
     about:
       'Says before the first job whether capture will work on this node and, with a <url>, with this store: each ' +
-      'thing OK, WARN (it works, but slower, later or with less room) or FAIL, and what mends it. It uses the store ' +
+      'thing OK, WARN (it works, but slower, later or with less room) or FAIL, and how to fix it. It uses the store ' +
       'as a run does, and leaves nothing there. Run it in a job, where your tasks will run.',
     notes: [variablesNote(OF_A_RUN)],
     statuses: {

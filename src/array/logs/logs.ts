@@ -36,10 +36,10 @@ const OPTIONS = group('Which output:', {
     read: choice('stdout', 'stderr'),
     otherwise: 'both, one after the other',
   },
-  follow: { flags: '--follow', help: 'and what is stored from now on, until the attempt has ended' },
+  follow: { flags: '--follow', help: 'also show what is stored from now on, until the attempt has ended' },
   raw: {
     flags: '--raw',
-    help: 'on a terminal, too, each byte as the task wrote it: colours, and whatever else it may do to the terminal',
+    help: 'also on a terminal, write each byte as the task wrote it, with colours and control characters',
   },
 });
 

@@ -46,10 +46,10 @@ const SHOW = group('How it is shown:', {
     help: 'host, results and memory of more than 100 indices, too: one request for each',
   },
   json: { flags: '--json', help: 'JSON, one index a line' },
-  watch: { flags: '--watch', help: 'again and again, until all are done' },
+  watch: { flags: '--watch', help: 'repeat this until all are done' },
   everyMs: {
     flags: '--every <duration>',
-    help: 'how long --watch waits in between',
+    help: 'time between two looks of --watch',
     read: durationMs(1000),
     otherwise: '30s',
   },
@@ -111,7 +111,10 @@ function refuseContradictions({ values }: Line, request: StatusRequest): void {
       'leave out --watch, or the others',
     );
   if (alone && (request.all || request.details || request.json))
-    values.refuse('what a scheduler is to take is printed alone', 'leave out --all, --details and --json');
+    values.refuse(
+      'what is printed for a scheduler is printed alone',
+      'leave out --all, --details and --json',
+    );
   if (again !== undefined && suggest !== undefined)
     values.refuse('--suggest prints options, and not indices', 'ask twice');
 }

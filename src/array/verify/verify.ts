@@ -22,7 +22,7 @@ const OPTIONS = group('Verify:', {
   set: { ...ARRAY_OPTION, help: 'only these indices' },
   fast: {
     flags: '--fast',
-    help: 'look at sizes, and at md5 where a listing tells it, in place of reading all bytes',
+    help: 'compare sizes, and md5 where a listing has it, instead of reading all bytes',
   },
   json: { flags: '--json', help: 'JSON, one index a line' },
 });

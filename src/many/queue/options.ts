@@ -132,7 +132,7 @@ export const PAUSE = group('The pause:', {
 });
 
 export const QUEUE_STATUS = group('Options:', {
-  isWatched: { flags: '--watch', help: 'again and again, until all are done' },
+  isWatched: { flags: '--watch', help: 'repeat this until all are done' },
   everyMs: {
     flags: '--every <duration>',
     help: 'how often with --watch',

@@ -33,7 +33,7 @@ function lacking(
   isOne: (word: string) => boolean,
 ): string | undefined {
   const wrong = words.find((word) => !isOne(word));
-  return wrong === undefined ? undefined : `${field}: '${wrong}' is none that capture submit writes`;
+  return wrong === undefined ? undefined : `${field}: '${wrong}' is not one that capture submit writes`;
 }
 
 const TAKES_VALUE: ReadonlyMap<string, boolean> = new Map(
