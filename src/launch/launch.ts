@@ -11,6 +11,7 @@ import { SIDECAR_VARIABLE } from '../model/format/shared-sidecar.ts';
 import { numberOfSignal } from '../native/ended.ts';
 import { adoptRunnersClock } from '../native/clock.ts';
 import { nextByteOf } from '../native/open-files.ts';
+import { countKills, killsSince } from '../native/out-of-memory.ts';
 import { readStat, sendSignal, setOpenFilesLimit, signalAtDeathOf } from '../native/processes.ts';
 import { ownEnvironment } from '../native/cmdline-environ.ts';
 import { blockable, type Inherited, readInherited } from './inherited.ts';
@@ -150,6 +151,7 @@ async function run(launched: Launch): Promise<ExitStatus> {
   if ('what' in opening) return endBeforeTask(launched, opening);
   if (opening.kind === 'done-already') return EXIT.ok;
 
+  const killsBefore = countKills();
   const task = await start(launched, opening);
   // From here on this process only waits. Without the optimizing compiler it takes 4 MiB less. Not earlier: the
   // compiled code that Node has cached would no longer match (native/bootstrap.ts).
@@ -167,6 +169,7 @@ async function run(launched: Launch): Promise<ExitStatus> {
     writersStoppedAtMs,
     reason: lastCall.reason(),
     usage: usageOfBoth(launched.orphans.usage, task.usage()),
+    outOfMemory: killsSince(killsBefore, sidecar.hasDied),
   });
   const ending = supervision.isFenced ? await sidecar.endedWithin(FENCED_GOODBYE_MS) : await sidecar.ended;
   if (supervision.isFenced) return EXIT.fenced;

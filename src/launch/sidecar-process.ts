@@ -97,6 +97,11 @@ export class SidecarProcess {
     return this.#attempt;
   }
 
+  /** One of capture's own processes has died. */
+  get hasDied(): boolean {
+    return this.#deathsAtMs.length > 0;
+  }
+
   /** Call it once; the caller closes. A replacement starts by itself. */
   start(events: SidecarEvents): void {
     let link: SidecarLink;

@@ -7,9 +7,13 @@ const MEMBERSHIP = '/proc/self/cgroup';
 const MOUNT = '/sys/fs/cgroup';
 
 /** Names of the files in a memory cgroup. */
-interface MemoryFiles {
+export interface MemoryFiles {
   readonly used: string;
   readonly limit: string;
+  /** The highest use since the cgroup was made or, as root may, reset. Version 2 has it from Linux 5.19 on. */
+  readonly peak: string;
+  /** Has a line `oom_kill <count>`: processes that the kernel has killed for lack of memory. */
+  readonly kills: string;
   /** A field of memory.stat: for the cgroup and all below it. */
   readonly inactiveFile: string;
 }
@@ -17,9 +21,29 @@ interface MemoryFiles {
 const V1: MemoryFiles = {
   used: 'memory.usage_in_bytes',
   limit: 'memory.limit_in_bytes',
+  peak: 'memory.max_usage_in_bytes',
+  kills: 'memory.oom_control',
   inactiveFile: 'total_inactive_file',
 };
-const V2: MemoryFiles = { used: 'memory.current', limit: 'memory.max', inactiveFile: 'inactive_file' };
+const V2: MemoryFiles = {
+  used: 'memory.current',
+  limit: 'memory.max',
+  peak: 'memory.peak',
+  kills: 'memory.events',
+  inactiveFile: 'inactive_file',
+};
+
+/** The memory cgroups of this process, the outermost first; none if the kernel has none. */
+export interface MemoryCgroups {
+  readonly dirs: readonly string[];
+  readonly isLegacy: boolean;
+  readonly names: MemoryFiles;
+}
+
+export function memoryCgroups(): MemoryCgroups {
+  const found = cgroupsOf('memory');
+  return { ...found, names: found.isLegacy ? V1 : V2 };
+}
 
 export interface MemoryUse {
   readonly used: number;
@@ -32,9 +56,9 @@ export interface MemoryUse {
  * can be read.
  */
 export function cgroupMemory(): MemoryUse | undefined {
-  const { dirs, isLegacy } = cgroupsOf('memory');
+  const { dirs, names } = memoryCgroups();
   return dirs
-    .flatMap((dir) => useOf(dir, isLegacy ? V1 : V2) ?? [])
+    .flatMap((dir) => useOf(dir, names) ?? [])
     .toSorted((a, b) => a.used / a.limit - b.used / b.limit)
     .at(-1);
 }
@@ -96,16 +120,23 @@ function upwards(own: string): readonly string[] {
 
 /** Undefined if there is no limit, or it cannot be read. */
 function useOf(dir: string, names: MemoryFiles): MemoryUse | undefined {
-  const limit = Number(textOf(path.join(dir, names.limit)));
-  // v1 says "no limit" with a number near 2^63, v2 with the word max.
-  if (!(limit > 0 && limit < 2 ** 60)) return undefined;
+  const limit = memoryLimit(dir, names);
+  if (limit === undefined) return undefined;
   const used = Number(textOf(path.join(dir, names.used)));
   const stat = textOf(path.join(dir, 'memory.stat')) ?? '';
   const inactive = Number(new RegExp(`^${names.inactiveFile} (\\d+)$`, 'm').exec(stat)?.[1] ?? 0);
   return Number.isFinite(used) ? { used: Math.max(0, used - inactive), limit } : undefined;
 }
 
-function textOf(file: string): string | undefined {
+/** In bytes; undefined if there is none, or it cannot be read. */
+export function memoryLimit(dir: string, { limit: name }: MemoryFiles): number | undefined {
+  const limit = Number(textOf(path.join(dir, name)));
+  // v1 says "no limit" with a number near 2^63, v2 with the word max.
+  return limit > 0 && limit < 2 ** 60 ? limit : undefined;
+}
+
+/** Undefined if it cannot be read. */
+export function textOf(file: string): string | undefined {
   try {
     return fs.readFileSync(file, 'utf8');
   } catch (error) {

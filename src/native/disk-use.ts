@@ -29,6 +29,29 @@ export function diskUseFrom({ type, blocks, bfree, bsize, files, ffree }: StatsF
   ];
 }
 
+const MIB = 2 ** 20;
+/** capture's own files in the work directory are removed when the task ends, and leave so much. */
+const FEW_FILES = 8;
+
+/** What is left of a file system that is full. */
+export interface Full {
+  readonly of: 'space' | 'files';
+  readonly freeBytes: number;
+}
+
+/**
+ * Undefined unless a program that writes there fails for lack of room. A program writes whole blocks, so it may leave
+ * some room: less than 1 MiB, or than 16 MiB and 1 % of a large file system.
+ */
+export function fullness({ blocks, bfree, bavail, bsize, files, ffree }: StatsFs): Full | undefined {
+  // A part may be reserved for root.
+  const freeBytes = (process.geteuid?.() === 0 ? bfree : bavail) * bsize;
+  const least = Math.max(MIB, Math.min(16 * MIB, (blocks * bsize) / 100));
+  // A tmpfs without a limit, and some FUSE file systems, have no blocks at all; others count no files.
+  if (blocks > 0 && freeBytes < least) return { of: 'space', freeBytes };
+  return files > 0 && ffree < FEW_FILES ? { of: 'files', freeBytes } : undefined;
+}
+
 /** Bytes that may still be written into this directory; Infinity if unknown. */
 export async function freeBytesIn(dir: string): Promise<number> {
   const stat = await fs.statfs(encodePath(dir));

@@ -186,7 +186,10 @@ export class Life {
   async #finish(
     taskEnd: TaskEnd,
     how: Partial<
-      Pick<RunEnd, 'preempted' | 'deadlineMs' | 'writersStoppedAtMs' | 'reason' | 'seen' | 'usage'>
+      Pick<
+        RunEnd,
+        'preempted' | 'deadlineMs' | 'writersStoppedAtMs' | 'reason' | 'seen' | 'usage' | 'outOfMemory'
+      >
     >,
   ): Promise<void> {
     if (this.#isFinishing || this.#sidecar === undefined) return;
@@ -200,6 +203,7 @@ export class Life {
       reason: how.reason,
       seen: how.seen,
       usage: how.usage,
+      outOfMemory: how.outOfMemory,
     });
     if (isSaved && this.#place !== undefined) markSaved(this.#place, isInVain);
     await this.#notices?.done();

@@ -32,6 +32,50 @@ describe('a work directory that is full', () => {
     expect(full.stdout().trim().split('\n')).toEqual(['.capture', 'junk']);
   });
 
+  it('is the reason that is shown if the task fails: with what is free, and what helps', async () => {
+    const failed = run(
+      { tmpfs: { [place.work]: '2m' } },
+      ['--task-name', 't', '--index', '3', '-r', 'r.dat'],
+      'dd if=/dev/zero of=junk bs=64k || exit 9',
+    );
+    expect(await failed.status, failed.stderr()).toBe(9);
+    const text = `the file system of the work directory (${place.work}) is full: 0 B free`;
+    expect(failed.stderr()).toContain(`failed: the task ended with 9; ${text}; stored`);
+    expect(failed.stderr()).toMatch(
+      /\n {2}try: free space there, or let --workdir .* name a larger file system/,
+    );
+    expect(place.records().at(-1)?.record.end?.reason).toBe(text);
+    const status = place.capture(['status', place.store, '3']);
+    await status.status;
+    expect(status.stdout()).toContain(`the task exited 9; capture exited 9; ${text}`);
+  });
+
+  it('... or that of TMPDIR is', async () => {
+    fs.mkdirSync(place.at('tmp'));
+    const script = 'export TMPDIR=$PWD/tmp; dd if=/dev/zero of=tmp/junk bs=64k || exit 9';
+    const command = ['env', `TMPDIR=${place.at('tmp')}`, BIN, '--to', place.store, '--', 'sh', '-c', script];
+    const failed = place.exec(inNamespace({ tmpfs: { [place.at('tmp')]: '4m' } }, command, place.work));
+    expect(await failed.status, failed.stderr()).toBe(9);
+    expect(failed.stderr()).toContain(`the file system of TMPDIR (${place.at('tmp')}) is full: 0 B free`);
+    expect(failed.stderr()).toMatch(/\n {2}try: free space there, or let TMPDIR name/);
+  });
+
+  it('... or no file can be made in it', async () => {
+    const failed = run(
+      { tmpfs: { [place.work]: '2m,nr_inodes=40' } },
+      ['-r', 'r.dat'],
+      'i=0; while touch n$i; do i=$((i+1)); done; exit 9',
+    );
+    expect(await failed.status, failed.stderr()).toBe(9);
+    expect(failed.stderr()).toContain(`(${place.work}) has no room for another file (inodes): `);
+  });
+
+  it('... and is not, if there is room', async () => {
+    const failed = run({ tmpfs: { [place.work]: '2m' } }, ['-r', 'r.dat'], 'exit 9');
+    expect(await failed.status, failed.stderr()).toBe(9);
+    expect(failed.stderr()).not.toContain('full');
+  });
+
   it('leaves what stands on a file system of its own, without a word for each file', async () => {
     fs.mkdirSync(place.at('volume'));
     const elsewhere = run(

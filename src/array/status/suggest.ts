@@ -3,6 +3,7 @@
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import type { CaptureRecord } from '../../model/format/records.ts';
+import { ranOutOfMemory } from '../../model/format/out-of-memory.ts';
 import type { IndexFormat } from '../../model/index-set.ts';
 import { formatBytes, formatMs, plural } from '../../model/units.ts';
 import { readAhead } from '../../model/waiting.ts';
@@ -19,17 +20,24 @@ const MEMORY_STEP_BYTES = 128 * MIB;
 const TIME_STEP_MS = 5 * 60_000;
 /** A failed job that had used this share of its limit may have needed more. */
 const NEAR_LIMIT = 0.9;
+/** A warning names so many indices. */
+const NAMED = 5;
 
 /** What one index has used, according to its records. */
 interface IndexUse {
   readonly index: string;
-  /** The maximum of any attempt: of the task and capture together, or of the job's cgroup if that was more. */
+  /**
+   * The maximum of any attempt: of the task and capture together, or of the job's cgroup if that was more. If the kernel
+   * has killed a process for lack of memory, at least the limit.
+   */
   readonly memoryBytes: number | undefined;
   /** The total of all its attempts. */
   readonly lastedMs: number | undefined;
   readonly isDone: boolean;
   /** It failed, or vanished, when it had used nearly all memory that its cgroup allows. */
   readonly hitLimit: boolean;
+  /** It is not done, and the kernel has killed a process of an attempt for lack of memory. */
+  readonly ranOut: boolean;
 }
 
 interface Maximum {
@@ -46,14 +54,16 @@ export async function writeSuggestion(
   let [memory, time, undone]: (Maximum | undefined)[] = [];
   let seen = 0;
   const short: string[] = [];
+  const killed: string[] = [];
   const read = (one: IndexState): Promise<IndexUse> => usedBy(view.array, one, { log, signal });
   for await (const used of readAhead(view.states(), READS_AT_ONCE, read)) {
-    const { index, memoryBytes, lastedMs, isDone, hitLimit } = used;
+    const { index, memoryBytes, lastedMs, isDone, hitLimit, ranOut } = used;
     memory = moreOf(memory, index, memoryBytes);
     if (isDone) time = moreOf(time, index, lastedMs);
     else undone = moreOf(undone, index, lastedMs);
     if (memoryBytes !== undefined || (isDone && lastedMs !== undefined)) seen += 1;
-    if (hitLimit) short.push(index);
+    if (ranOut) killed.push(index);
+    else if (hitLimit) short.push(index);
   }
   if (memory === undefined && time === undefined) {
     throw new CaptureError(EXIT.inputMissing, 'no record says yet what a task has used', {
@@ -65,9 +75,13 @@ export async function writeSuggestion(
     ...(time === undefined ? [] : [`time ${formatMs(time.value)} (index ${time.index})`]),
   ];
   log.info(`highest of ${plural(seen, 'run')}: ${from.join(', ')}; printed with 20 % more`);
+  if (killed.length > 0)
+    log.warn(`not done, and killed for lack of memory: ${firstOf(killed)}`, {
+      hint: 'nobody can know how much they need: if 20 % more is too little, double it',
+    });
   if (short.length > 0)
     log.warn(
-      `${short.length === 1 ? '1 index' : `${short.length} indices`} may need more memory than was seen: ${short.slice(0, 5).join(', ')}`,
+      `${short.length === 1 ? '1 index' : `${short.length} indices`} may need more memory than was seen: ${firstOf(short)}`,
       {
         hint: 'it ended with its job at 90 % of the limit or more',
       },
@@ -77,6 +91,11 @@ export async function writeSuggestion(
       hint: 'ask for more time, unless it hangs or its job resumes',
     });
   await out.write(`${suggestionText({ memoryBytes: memory?.value, timeMs: time?.value }, format)}\n`);
+}
+
+function firstOf(indices: readonly string[]): string {
+  const more = indices.length > NAMED ? `, and ${indices.length - NAMED} more` : '';
+  return `${indices.slice(0, NAMED).join(', ')}${more}`;
 }
 
 function moreOf(most: Maximum | undefined, index: string, value: number | undefined): Maximum | undefined {
@@ -90,7 +109,14 @@ async function usedBy(
   { log, signal }: Pick<Tools, 'log' | 'signal'>,
 ): Promise<IndexUse> {
   if (row === undefined)
-    return { index, memoryBytes: undefined, lastedMs: undefined, isDone: false, hitLimit: false };
+    return {
+      index,
+      memoryBytes: undefined,
+      lastedMs: undefined,
+      isDone: false,
+      hitLimit: false,
+      ranOut: false,
+    };
   const { problems, records } = await recordsOf(array, row, signal);
   for (const problem of problems) log.warn(problem, { event: 'damaged', index });
   const peaks = records.flatMap((record) => memoryOf(record) ?? []);
@@ -108,6 +134,7 @@ async function usedBy(
       (state === 'failed' || state === 'stale') &&
       last !== undefined &&
       last.peakMemoryBytes >= last.limitBytes * NEAR_LIMIT,
+    ranOut: state !== 'done' && records.some(({ end }) => ranOutOfMemory(end ?? {})),
   };
 }
 
@@ -125,10 +152,11 @@ async function recordsOf(
 }
 
 /** Undefined if the task was not measured: then the cgroup may contain only capture. */
-function memoryOf({ resources }: CaptureRecord): number | undefined {
+function memoryOf({ resources, end = { status: 0 } }: CaptureRecord): number | undefined {
   if (resources?.task === undefined) return undefined;
   const { task, capture, job } = resources;
-  return Math.max(task.peakMemoryBytes + capture.peakMemoryBytes, job?.peakMemoryBytes ?? 0);
+  const least = ranOutOfMemory(end) ? (end.outOfMemory?.limitBytes ?? 0) : 0;
+  return Math.max(task.peakMemoryBytes + capture.peakMemoryBytes, job?.peakMemoryBytes ?? 0, least);
 }
 
 /** The options for these maxima: 20 % more, in steps of 128 MiB and 5 min. `--mem=4608M --time=01:30:00`. */

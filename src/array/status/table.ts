@@ -101,8 +101,8 @@ async function detailed(
     if (one.row === undefined) return rowOf(one, view);
     const found = await newestRecord(view.array, one.row, signal);
     for (const problem of found.problems) log.warn(problem, { event: 'damaged', index: one.index });
-    const { state, cells } = rowOf(one, view);
-    const { results = 0, bytes = 0, host = '', peakMemoryBytes } = storedOf(found) ?? {};
+    const { results = 0, bytes = 0, host = '', peakMemoryBytes, ranOutOfMemory } = storedOf(found) ?? {};
+    const { state, cells } = rowOf(one, view, ranOutOfMemory);
     const size = results === 0 ? '' : formatBytes(bytes);
     const memory = peakMemoryBytes === undefined ? '' : formatBytes(peakMemoryBytes);
     const isDamaged = found.problems.length > 0;
@@ -112,12 +112,14 @@ async function detailed(
   return rows;
 }
 
-function rowOf(one: IndexState, view: View): Row {
+/** `ranOutOfMemory`: according to the record, if it was read. */
+function rowOf(one: IndexState, view: View, ranOutOfMemory = false): Row {
   const { index, state, row } = one;
   const { attempts = 0, seenMs, checkpointMs } = row ?? {};
   const cells = [
     index,
-    stateText({ state, status: row?.newest.status }),
+    stateText({ state, status: row?.newest.status }) +
+      (ranOutOfMemory && state === 'failed' ? ', out of memory' : ''),
     numberText(attempts),
     ageText(view, seenMs),
     ageText(view, checkpointMs),

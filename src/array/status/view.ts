@@ -1,4 +1,5 @@
 // The data that the table and JSON share, and the words that both need.
+import { ranOutOfMemory } from '../../model/format/out-of-memory.ts';
 import { formatAge } from '../../model/units.ts';
 import type { NewestRecord } from '../details.ts';
 import type { StoredArray } from '../stored-array.ts';
@@ -23,6 +24,8 @@ export interface Stored {
   readonly bytes: number;
   /** The peak memory of the newest attempt's task; undefined if it was not measured. */
   readonly peakMemoryBytes: number | undefined;
+  /** The kernel killed a process of the newest attempt for lack of memory. */
+  readonly ranOutOfMemory: boolean;
 }
 
 /** Undefined if no record says what is stored. */
@@ -35,6 +38,7 @@ export function storedOf({ newest }: NewestRecord): Stored | undefined {
     results: sizes.size,
     bytes: [...sizes.values()].reduce((sum, size) => sum + size, 0),
     peakMemoryBytes: newest.record.resources?.task?.peakMemoryBytes,
+    ranOutOfMemory: ranOutOfMemory(newest.record.end ?? {}),
   };
 }
 

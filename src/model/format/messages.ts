@@ -2,6 +2,7 @@
 // The launcher decides about the task; the sidecar decides about files and the store.
 import type { ExitStatus } from '../exit-status.ts';
 import type { Notice } from './notice.ts';
+import type { OutOfMemory } from './out-of-memory.ts';
 import type { Settings } from './settings.ts';
 
 /** How a process ended, in the terms of waitpid(2). A signal is `SIGTERM` and so on, or `SIG34` if it has no name. */
@@ -73,6 +74,8 @@ export type ToSidecar =
       readonly reason?: string | undefined;
       /** Resource usage of the task. */
       readonly usage?: Usage | undefined;
+      /** Processes that the kernel killed for lack of memory while the task ran. */
+      readonly outOfMemory?: OutOfMemory | undefined;
     }
   /** The task could not be started at all: write `failed-<status>`. This attempt has stored nothing. */
   | {

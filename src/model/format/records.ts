@@ -7,6 +7,7 @@ import { isInside } from '../path.ts';
 import { formatBytes } from '../units.ts';
 import { parseForeignJson, type ValueBudget } from './foreign-json.ts';
 import { MOST_NUMBER } from './keys.ts';
+import { outOfMemorySchema } from './out-of-memory.ts';
 import { resourcesSchema } from './resources.ts';
 
 /** The largest record that capture reads; it writes no larger one. */
@@ -197,6 +198,8 @@ const recordSchema = z.object({
       signal: z.string().optional(),
       status: z.int(),
       reason: z.string().optional(),
+      /** If the field is invalid, the record is used without it. */
+      outOfMemory: outOfMemorySchema.optional().catch(undefined),
     })
     .optional(),
   /** Resource usage so far. If the field is invalid, the record is used without it. */

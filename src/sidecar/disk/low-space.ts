@@ -86,7 +86,8 @@ export class LowSpace {
       `${NAMES[use.of]} is ${Math.floor(share * 100)} % used, ` +
         `${use.of === 'files' ? left : formatBytes(left)} left; results that are stored and still here hold ` +
         `${formatBytes(storedBytes)}, closed files that wait to be stored ${formatBytes(waitingBytes)}`,
-      { hint: HINTS[reclaim] },
+      // With nothing to delete, no way of deleting helps.
+      { hint: HINTS[storedBytes > 0 ? reclaim : 'now'] },
     );
   }
 }

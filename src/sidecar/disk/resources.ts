@@ -5,6 +5,7 @@ import os from 'node:os';
 import { errnoOf } from '../../model/errors.ts';
 import { RESOURCES_LIMIT_BYTES, type Resources } from '../../model/format/resources.ts';
 import type { Usage } from '../../model/format/messages.ts';
+import type { OutOfMemory } from '../../model/format/out-of-memory.ts';
 import { ResourceSeries, SAMPLE_EVERY_MS, type Sample } from '../../model/format/resource-series.ts';
 import { heldPath } from '../../native/beneath.ts';
 import { cgroupMemory } from '../../native/cgroup.ts';
@@ -81,10 +82,16 @@ export class ResourceWatch {
     this.#arm(FIRST_MS);
   }
 
-  /** The task has ended. `usage`: its resources as counted by the kernel; undefined if they were not queried. */
-  taskEnded(usage: Usage | undefined): void {
+  /**
+   * The task has ended. `usage`: its resources as counted by the kernel; undefined if they were not queried. If the
+   * kernel has killed for lack of memory, the cgroup's own peak counts: the samples may have missed it.
+   */
+  taskEnded(usage: Usage | undefined, outOfMemory?: OutOfMemory): void {
     if (usage !== undefined) this.#task ??= { cpuS: 0, peakMemoryBytes: 0 };
     this.#look();
+    const { limitBytes, peakMemoryBytes: peak = limitBytes } = outOfMemory ?? {};
+    if (limitBytes !== undefined && peak !== undefined)
+      this.#job = { peakMemoryBytes: Math.max(this.#job?.peakMemoryBytes ?? 0, peak), limitBytes };
     if (usage === undefined || this.#task === undefined) return;
     const { cpuS, peakMemoryBytes } = this.#task;
     this.#task = {

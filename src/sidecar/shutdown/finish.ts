@@ -15,6 +15,7 @@ import { dropCheckpoints } from '../checkpoints/generation-record.ts';
 import { pushOverwritten } from '../queue/overwritten.ts';
 import { contentClose } from '../run/content-close.ts';
 import type { Needs } from '../run/context.ts';
+import { type Cause, causesOf, withCauses } from './causes.ts';
 import { retryUntil } from './drain-window.ts';
 import { deleteOrphanedObjects, resolveEarlier } from './earlier.ts';
 import {
@@ -50,7 +51,8 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   const deadline = window.files;
   context.ledger.until(window.record);
   generations.pause();
-  parts.resources.taskEnded(run.usage);
+  parts.resources.taskEnded(run.usage, run.outOfMemory);
+  const causes = causesOf(parts, run);
   await markDeath(parts, run, ending);
   const unseen = await finalScan(parts, deadline);
   reached('finish.scanned');
@@ -86,7 +88,7 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   let verdict = verdictOf(outcomeOf(parts, run, allLeft));
   const dropped = verdict.kind === 'done' ? dropCheckpoints(context) : [];
   reached('finish.before-record');
-  const recorded = await lastRecord(parts, run, verdict, allLeft);
+  const recorded = await lastRecord(parts, { ...run, causes: await causes }, verdict, allLeft);
   reached('finish.after-record');
   if (!recorded && context.outage.isLost) verdict = verdictWhenLost(verdict);
   let status = recorded || verdict.status !== EXIT.ok ? verdict.status : EXIT.notStored;
@@ -101,10 +103,9 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
     if (own.kind === 'done') await deleteOrphanedObjects(context, checkpointsSeen(parts), window.record);
   }
   if (verdict.kind === 'done') warnOfNames(parts);
-  const isSaved = recorded && unsaved.length === 0;
   const isInVain = verdict.kind === 'failed' && (verdict.reason !== undefined || earlier?.isLasting === true);
-  const said = { left: allLeft, recorded, verdict, status, run };
-  return { status, isSaved, isInVain, last: await lastLine(parts, said) };
+  const said = { left: allLeft, recorded, verdict, status, run, causes: await causes };
+  return { status, isSaved: recorded && unsaved.length === 0, isInVain, last: await lastLine(parts, said) };
 }
 
 /** Also if it is unknown how the task ended: exit status 0 says that all results are whole. */
@@ -242,17 +243,19 @@ async function deleteObsolete(
 /** True when the record that closes the attempt is in the store. */
 async function lastRecord(
   { context, window }: FinishParts,
-  run: RunEnd,
+  run: RunEnd & { readonly causes: readonly Cause[] },
   verdict: Verdict,
   left: readonly LeftFile[],
 ): Promise<boolean> {
-  const { end, reason } = run;
+  const { end, reason, outOfMemory } = run;
+  const causes = verdict.kind === 'failed' ? run.causes : [];
   try {
     const taskEnd = {
       code: end?.code,
       signal: end?.signal,
       status: verdict.status,
-      reason: reason ?? verdict.reason,
+      reason: withCauses(reason ?? verdict.reason, causes),
+      outOfMemory,
     };
     await retryUntil(
       () => context.ledger.write(verdict.kind, { left, end: taskEnd }, context.signal),

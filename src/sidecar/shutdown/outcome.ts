@@ -3,6 +3,7 @@
 import { EXIT, signalOfStatus } from '../../model/exit-status.ts';
 import { type TaskEnding, isSuspect } from '../../model/file/suspect.ts';
 import type { TaskEnd, Usage } from '../../model/format/messages.ts';
+import type { OutOfMemory } from '../../model/format/out-of-memory.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import type { EndRules } from '../../model/format/settings.ts';
 import { JOB_SIGNALS } from '../../model/relay.ts';
@@ -73,6 +74,8 @@ export interface RunEnd {
   readonly reason?: string;
   /** The resources that the task has used, as counted by the kernel. */
   readonly usage?: Usage | undefined;
+  /** Processes that the kernel killed for lack of memory while the task ran. */
+  readonly outOfMemory?: OutOfMemory | undefined;
 }
 
 type OutcomeContext = Needs<'settings' | 'manifest' | 'attempt' | 'history' | 'ledger'>;

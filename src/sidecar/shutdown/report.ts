@@ -13,6 +13,7 @@ import { encodePath, type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes, formatMs, plural } from '../../model/units.ts';
 import { heldPath, lstatBeneath, whereabouts, type WorkDir } from '../../native/beneath.ts';
 import { inShortTurns } from '../../native/turns.ts';
+import { type Cause, withCauses } from './causes.ts';
 import type { FinishParts, RunEnd } from './outcome.ts';
 
 /** The limit of names in the last line; for further ones it gives the number. */
@@ -67,13 +68,19 @@ export async function lastLine(
     /** The run's exit status. */
     readonly status: ExitStatus;
     readonly run: Pick<RunEnd, 'end' | 'reason'>;
+    readonly causes: readonly Cause[];
   },
 ): Promise<LastLine> {
   const { left, recorded, verdict, status, run } = end;
+  const causes = verdict.kind === 'failed' ? end.causes : [];
   const { context, results, checkpoints, generations, reclaims, resources } = parts;
   const stored = await results.stored();
   const ended = verdictLine(verdict, run.end, run.reason);
-  const said = [...(ended === undefined ? [] : [ended]), ...notStored(left)];
+  const said = [
+    ...(ended === undefined ? [] : [ended]),
+    ...causes.map(({ text }) => text),
+    ...notStored(left),
+  ];
   if (!recorded) said.push('the last record is NOT written');
   said.push(`stored ${plural(stored.files, 'result')} (${formatBytes(stored.bytes)})`);
   if (generations.commits.count > 0) {
@@ -98,7 +105,8 @@ export async function lastLine(
       event: 'end',
       kind: verdict.kind,
       status,
-      reason: verdict.reason ?? run.reason,
+      reason: withCauses(verdict.reason ?? run.reason, causes),
+      hint: causes.length === 0 ? undefined : causes.map(({ hint }) => hint).join('; '),
       results: stored.files,
       bytes: stored.bytes,
       checkpoints: generations.commits.count,

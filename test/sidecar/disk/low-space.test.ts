@@ -3,10 +3,13 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type DiskUse, diskUseOf } from '../../../src/native/disk-use.ts';
 import { LowSpace } from '../../../src/sidecar/disk/low-space.ts';
 
+const MIB = 2 ** 20;
+
 describe('a work directory that is nearly full', () => {
   let said: { message: string; hint: unknown }[] = [];
   let use: DiskUse = { of: 'space', used: 0, limit: 1000 * 2 ** 20 };
   let looks = 0;
+  let storedBytes = 0;
   let lowSpace: LowSpace;
   const silent = (): void => undefined;
 
@@ -14,10 +17,11 @@ describe('a work directory that is nearly full', () => {
     vi.useFakeTimers();
     said = [];
     looks = 0;
+    storedBytes = 3 * MIB;
     lowSpace = new LowSpace({
       dir: '/nowhere',
       reclaim: 'auto',
-      held: () => ({ storedBytes: 3 * 2 ** 20, waitingBytes: 2 ** 20 }),
+      held: () => ({ storedBytes, waitingBytes: MIB }),
       log: {
         debug: silent,
         info: silent,
@@ -56,6 +60,14 @@ describe('a work directory that is nearly full', () => {
           'still here hold 3.0 MiB, closed files that wait to be stored 1.0 MiB',
         hint: '--reclaim now deletes each result as soon as it is stored',
       },
+    ]);
+  });
+
+  it('advises no deletion of stored results if there are none', async () => {
+    storedBytes = 0;
+    await filled(93);
+    expect(said.map(({ hint }) => hint)).toEqual([
+      'give the task a larger work directory, or let it write less at a time',
     ]);
   });
 
