@@ -33,7 +33,7 @@ const TABLE = {
   verify: ['array', '<url>', 'is everything that the records name there, and whole?'],
   rm: ['array', '<url>', 'delete all that is stored of an index'],
   prune: ['array', '<url>', 'delete checkpoints of finished indices, and leftovers'],
-  logs: ['array', '<url> [index]', 'what the task wrote to stdout and stderr (--log-output)'],
+  logs: ['array', '<url> [index]', 'what the task wrote to stdout and stderr, as far as it is stored'],
   report: ['array', '<url>', 'one page that shows the whole array, what was saved and lost'],
   doctor: ['array', '[url]', 'before the first job: will it work here, and with this store?'],
   wait: ['array', '<url>', 'until every index of an array is done or has failed'],

@@ -80,7 +80,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   const { sidecarEntry: entry, startedSidecar: started } = options;
   const ownChildren = new Set(started?.child.pid === undefined ? [] : [started.child.pid]);
   const orphans = adoptOrphans(ownChildren);
-  const outputsFrom = settings.outputLimitBytes === undefined ? undefined : outputOffsets();
+  const outputsFrom = settings.outputLimitBytes === 0 ? undefined : outputOffsets();
   const shared = process.env[SIDECAR_VARIABLE];
   const launcherFaults = (): number | undefined =>
     supervision.hasTaskEnded ? undefined : readStat(process.pid)?.childFaults;

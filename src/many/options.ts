@@ -151,7 +151,8 @@ export function givenOfRun(given: GivenOptions): readonly string[] {
 
 /** The output of the tasks is stored, unless --no-logs is given. */
 export function logOutput(given: GivenOptions): readonly string[] {
-  return given.has('no-logs') || given.has('log-output') ? [] : ['--log-output'];
+  if (given.has('log-output') || given.has('no-last-lines')) return [];
+  return [given.has('no-logs') ? '--no-last-lines' : '--log-output'];
 }
 
 function givenWords(given: GivenOptions, option: Option): readonly string[] {

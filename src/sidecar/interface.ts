@@ -21,7 +21,7 @@ export interface SidecarOptions {
   readonly launcher?: number | undefined;
   /** As in the message `start`. */
   readonly launcherFaults?: number | undefined;
-  /** About the launcher's descriptors; set if the task's output is to be stored. */
+  /** About the launcher's descriptors; not set if none of the task's output is to be stored. */
   readonly outputsFrom?: OutputsFrom | undefined;
   readonly log: Log;
   /** This process if left out. */

@@ -115,7 +115,11 @@ describe('a mistake', () => {
       ['--verify-at', 'commit', ...TASK],
       '--verify-at commit: there is nothing to verify with | --verify-checkpoint',
     ],
-    [['--log-output-limit', '2MiB', ...TASK], '--log-output-limit: no output is stored | add --log-output'],
+    [
+      ['--log-output-limit', '2MiB', ...TASK],
+      '--log-output-limit: without --log-output, only the end of a failure is stored | add --log-output',
+    ],
+    [['--log-output', '--no-last-lines', ...TASK], '--no-last-lines and --log-output contradict each other'],
     [['--log-output', '--log-output-limit', '2kB', ...TASK], 'too little: at least 1.0 MiB'],
     [['watch', '--exit-file', ''], "--exit-file '': not a path"],
     [['watch', '--handoff'], 'unknown option --handoff'],

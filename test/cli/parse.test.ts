@@ -70,6 +70,7 @@ const ROWS: readonly (readonly [string, string, object])[] = [
   ['metrics', '[::1]:9464', { metrics: { kind: 'listen', host: '::1', port: 9464 } }],
   ['metrics', 'c.prom', { metrics: { kind: 'file', path: '/c.prom' } }],
   ['log-output', '1', { outputLimitBytes: 64 * 2 ** 20 }],
+  ['no-last-lines', '1', { outputLimitBytes: 0 }],
 ];
 
 const isFlag = (name: string) => optionOf(name).kind === 'flag';

@@ -134,12 +134,68 @@ describe('output that goes elsewhere', () => {
   });
 });
 
-it('without --log-output nothing of it is stored', async () => {
-  const run = place.exec([
-    'sh',
-    '-c',
-    `exec ${BIN} --to ${place.store} -- sh -c 'echo x' >${at('out')} 2>&1`,
-  ]);
-  expect(await run.status).toBe(0);
-  expect(keys()).toEqual([]);
+/** Without --log-output. */
+function plain(where: string, script: string, options: readonly string[] = []): Run {
+  const words = [BIN, '--to', place.store, '--task-name', 't', ...options, '--', 'sh', '-c', script];
+  const quoted = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
+  return place.exec(['sh', '-c', `exec ${quoted} ${where}`]);
+}
+
+describe('without --log-output', () => {
+  it('nothing of a task that ends well is stored', async () => {
+    expect(await plain(`>${at('out')} 2>&1`, 'echo x').status).toBe(0);
+    expect(keys()).toEqual([]);
+  });
+
+  it('the end of what a failed attempt wrote is stored, and nothing of what stood in its files before', async () => {
+    fs.writeFileSync(at('out'), 'of an earlier attempt\n');
+    fs.writeFileSync(at('err'), 'of an earlier attempt\n');
+    const run = plain(`>>${at('out')} 2>>${at('err')}`, 'seq 1 30000; echo lost atoms >&2; exit 3');
+    expect(await run.status).toBe(3);
+    const numbers = `${Array.from({ length: 30_000 }, (_, n) => n + 1).join('\n')}\n`;
+    expect(stored('stdout')).toBe(numbers.slice(-(64 * 1024)));
+    expect(stored('stderr')).toContain('lost atoms\n');
+    expect(stored('stderr')).not.toContain('earlier attempt');
+    expect(text('out')).toBe(`of an earlier attempt\n${numbers}`);
+  });
+
+  it('is said by logs to be the end, and by status to be the last lines', async () => {
+    const script = 'seq 1 30000; printf "lost \\033[31matoms\\n"; exit 3';
+    expect(await plain(`>${at('out')} 2>&1`, script).status).toBe(3);
+    const logs = place.capture(['logs', place.store, '0']);
+    expect(await logs.status).toBe(0);
+    expect(logs.stdout()).toContain('\n30000\nlost \u001B[31matoms\n');
+    expect(logs.stderr()).toMatch(/the first 1\d\d\.\d KiB are not stored: only --log-output stores more/);
+    const status = place.capture(['status', place.store, '0']);
+    expect(await status.status).toBe(1);
+    const [, shown = ''] = status.stdout().split('last lines of stdout and stderr:\n');
+    expect(shown).toContain('  30000\n  lost \\x1b[31matoms\n');
+    expect(shown.split('\n\n')[0]?.trimEnd().split('\n')).toHaveLength(20);
+  });
+
+  it('the end of what a task wrote is stored that was ended by a signal', async () => {
+    const run = plain(`>${at('out')} 2>${at('err')}`, 'echo last words; kill -SEGV $$');
+    await run.status;
+    expect(stored('stdout')).toBe('last words\n');
+  });
+
+  it('nothing is read that is no file', async () => {
+    const run = place.run(['--task-name', 't'], ['sh', '-c', 'echo x; exit 3']);
+    expect(await run.status).toBe(3);
+    expect(run.stderr()).not.toContain('not stored');
+    expect(keys()).toEqual([]);
+  });
+
+  it('nothing is stored with --no-last-lines', async () => {
+    expect(await plain(`>${at('out')} 2>&1`, 'echo x; exit 3', ['--no-last-lines']).status).toBe(3);
+    expect(keys()).toEqual([]);
+  });
+
+  it('nothing of a preempted attempt is stored, as its time is for the checkpoint', async () => {
+    const run = plain(`>${at('out')} 2>&1`, 'touch begun; exec sleep 600');
+    await until(() => fs.existsSync(place.at('begun')), 'the task');
+    process.kill(run.pid, 'SIGTERM');
+    expect(await run.status).toBe(75);
+    expect(keys()).toEqual([]);
+  });
 });

@@ -13,8 +13,8 @@ function shown(text: string): readonly string[] {
   return lastLines(`${dir.path}/log`);
 }
 
-it('shows the last ten lines, without empty ones', () => {
-  const lines = Array.from({ length: 12 }, (_, n) => `line ${n}`);
+it('shows the last twenty lines, without empty ones', () => {
+  const lines = Array.from({ length: 22 }, (_, n) => `line ${n}`);
   expect(shown(`${lines.join('\n\n')}\n`)).toEqual(lines.slice(2));
 });
 

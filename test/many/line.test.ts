@@ -206,7 +206,7 @@ describe('the command line of capture array', () => {
     [['--tasks', 'runs.csv', ...TO], 'no task is given'],
     [['--tasks', 'runs.csv', '--array', '7-9', ...TO, '--', 'true'], 'runs.csv has no task of --array'],
     [['--array', '0', ...TO, '--no-logs', '--log-output', '--', 'true'], '--log-output and --no-logs'],
-    [['--array', '0', ...TO, '--no-logs', '--log-output-limit=9MiB', '--', 'true'], 'no output is stored'],
+    [['--array', '0', ...TO, '--no-logs', '--log-output-limit=9MiB', '--', 'true'], 'without --log-output'],
     [['--array', '0', ...TO, 'job.yaml', '--', 'true'], "'job.yaml' stands where an option should"],
     [['--jobs', '2', 'job.yaml'], "'job.yaml' stands where an option should"],
     [['none.yaml', ...TO, '--', 'true'], "job file 'none.yaml': cannot read it"],

@@ -1,5 +1,4 @@
-// `capture logs <url>`: the stored stdout and stderr of the task of one index (--log-output). With --follow, also what
-// it still writes.
+// `capture logs <url>`: the stored stdout and stderr of the task of one index. With --follow, also what it still writes.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Tools } from '../../cli/command.ts';
 import { choice, count } from '../../cli/options/readers.ts';
@@ -15,8 +14,8 @@ import { onArray } from '../command.ts';
 import { lookAgain } from '../look-again.ts';
 import { INDEX_OPTION, readIndex } from '../options.ts';
 import { noIndex, type StoredArray } from '../stored-array.ts';
-import { StreamReader } from './reader.ts';
-import { listSegments, type ListedSegment, newestAttempt, streamsOf } from './segments.ts';
+import { listSegments, type ListedSegment, newestAttempt, streamsOf } from '../segments.ts';
+import { StreamReader } from '../stream-reader.ts';
 
 const OPTIONS = group('Which output:', {
   index: {
@@ -52,8 +51,8 @@ export const logsCommand = onArray({
   name: 'logs',
   help: {
     about:
-      'Prints what the task of one index wrote to stdout and stderr, as far as a run with --log-output has stored it: ' +
-      'while the task runs, up to the last minute or so.',
+      'Prints what the task of one index wrote to stdout and stderr, as far as it is stored: with --log-output while the ' +
+      'task runs, up to the last minute or so; without it, the end of an attempt that failed.',
     statuses: { 0: 'printed' },
     examples: [
       'capture logs s3://lab/run7 3',
@@ -125,7 +124,7 @@ async function nothingStored(
 function hintFor(attempt: number, newest: number, streams: ReadonlyMap<OutputStream, unknown>): string {
   if (attempt > newest) return `its attempts are 1 to ${newest}`;
   if (streams.has('output')) return 'leave out --stream: its stdout and stderr are one file';
-  return 'run the task with --log-output, and let its output go to a file: it is stored once a minute, and at the end';
+  return 'run the task with --log-output, and let its output go to a file: otherwise only the end of a failure is stored';
 }
 
 /** Prints one stream after the other. If there are two, a line on stderr names each. */

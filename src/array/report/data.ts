@@ -40,6 +40,12 @@ export interface AttemptRow {
   readonly used?: Used | undefined;
 }
 
+/** The last lines of one stream, safe to show. */
+export interface Said {
+  readonly stream: string;
+  readonly lines: readonly string[];
+}
+
 export interface IndexEntry {
   readonly index: string;
   readonly state: State;
@@ -64,6 +70,8 @@ export interface IndexEntry {
   readonly checkpoint?: number | undefined;
   /** The first few files that the last attempt could not store. */
   readonly left?: readonly string[] | undefined;
+  /** The last lines of the output of the newest attempt, if it has failed or vanished. */
+  readonly said?: readonly Said[] | undefined;
 }
 
 /** Data that the page has once. */

@@ -3,9 +3,10 @@ import { workTimes, type WorkTime } from './work-time.ts';
 import type { WholeRecord } from '../../model/checkpoint/history.ts';
 import { type CaptureRecord, isLast, type StoredFile } from '../../model/format/records.ts';
 import { showPath } from '../../model/path.ts';
-import type { AttemptRow, End, IndexEntry } from './data.ts';
+import type { AttemptRow, End, IndexEntry, Said } from './data.ts';
 import { type AboutAttempt, attemptView } from '../attempt.ts';
 import type { IndexDetails, NamedRecord } from '../details.ts';
+import { type LastOutput, streamText } from '../last-output.ts';
 import type { IndexState } from '../state.ts';
 import { usedOf } from './used.ts';
 
@@ -151,6 +152,12 @@ function total(values: Iterable<number>): number {
 function shortened(text: string): string {
   const shown = showPath(text);
   return shown.length <= MOST_CHARACTERS ? shown : `${shown.slice(0, MOST_CHARACTERS - 1)}…`;
+}
+
+/** Undefined if there is none. */
+export function saidOf(found: readonly LastOutput[]): readonly Said[] | undefined {
+  if (found.length === 0) return undefined;
+  return found.map(({ stream, lines }) => ({ stream: streamText(stream), lines: lines.map(shortened) }));
 }
 
 function secondsOf(ms: number): number {

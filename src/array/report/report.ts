@@ -14,6 +14,7 @@ import { clockMs } from '../../native/clock.ts';
 import { numberText } from '../columns.ts';
 import { onArray } from '../command.ts';
 import { detailsOf, READS_AT_ONCE } from '../details.ts';
+import { isWorthAsking, lastOutput } from '../last-output.ts';
 import { ARRAY_OPTION, STALE_OPTION } from '../options.ts';
 import { sayOthers } from '../others.ts';
 import { nothingThere, type StoredArray } from '../stored-array.ts';
@@ -21,8 +22,8 @@ import { indicesDone, openProgress } from '../progress.ts';
 import { listStates } from '../list-states.ts';
 import type { IndexState } from '../state.ts';
 import { survey } from '../survey.ts';
-import type { ReportHead } from './data.ts';
-import { entryOf, type Page, Texts } from './entry.ts';
+import type { IndexEntry, ReportHead } from './data.ts';
+import { entryOf, type Page, saidOf, Texts } from './entry.ts';
 import { openOutputFile, type OutputFile, type Sink } from './output-file.ts';
 import { stepsFor } from './used.ts';
 
@@ -102,6 +103,9 @@ export async function writeReport(
   return states.length;
 }
 
+/** For so many failed indices the page has the last lines of their output: each may be 6 KiB. */
+const MOST_ASKED = 1000;
+
 /** Writes entry by entry: only the indices that are being read are in memory. */
 async function writePage(
   array: StoredArray,
@@ -111,6 +115,11 @@ async function writePage(
   const { pageParts, jsonInPage } = await import('./template.ts');
   const parts = pageParts(array.taskName);
   let done = 0;
+  let asked = 0;
+  const saidBy = async ({ index, state, row }: IndexState): Promise<IndexEntry['said']> => {
+    if (row === undefined || !isWorthAsking(state) || (asked += 1) > MOST_ASKED) return undefined;
+    return saidOf(await lastOutput(array, { index, attempt: row.newest.attempt }, { log, signal }));
+  };
   const progress = openProgress(log, (elapsedMs) => {
     const { bar, left } = indicesDone({ done, of: states.length }, elapsedMs);
     return [`${bar} read`, ...left].join(', ');
@@ -121,7 +130,7 @@ async function writePage(
       const details = one.row === undefined ? undefined : await detailsOf(array, one.row, signal);
       for (const problem of details?.problems ?? [])
         log.warn(problem, { event: 'damaged', index: one.index });
-      return JSON.stringify(entryOf(one, details, page));
+      return JSON.stringify({ ...entryOf(one, details, page), said: await saidBy(one) });
     };
     const entries = async function* entries(): AsyncGenerator<string> {
       yield '[';

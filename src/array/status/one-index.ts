@@ -11,6 +11,7 @@ import { listRecords } from '../../records/list.ts';
 import { type Column, tableLines } from '../columns.ts';
 import type { Tools } from '../../cli/command.ts';
 import { type Contents, contentsIn } from '../contents.ts';
+import { isWorthAsking, type LastOutput, lastOutput, streamText } from '../last-output.ts';
 import { byPath } from '../natural-order.ts';
 import { noIndex, type StoredArray } from '../stored-array.ts';
 import { DAMAGED, type State, stateOf, stateText } from '../state.ts';
@@ -34,6 +35,8 @@ interface IndexView {
   readonly partials: readonly StoredFile[];
   /** Files that are not stored. */
   readonly left: readonly LeftFile[];
+  /** Of the newest attempt, if it has failed or vanished: the last lines of its output. */
+  readonly lastOutput: readonly LastOutput[];
   /** From the newest attempt with recorded resources. */
   readonly resources: (Resources & { readonly attempt: number }) | undefined;
 }
@@ -52,7 +55,10 @@ export async function showIndex(
   const contents = await contentsIn(array, listing, signal);
   for (const problem of contents.problems) log.warn(problem, { event: 'damaged', index });
   const state = stateOf(row, nowMs, staleAfterMs);
-  const view = viewOf(array, { row, contents, state });
+  const said = isWorthAsking(state)
+    ? await lastOutput(array, { index, attempt: row.newest.attempt }, { log, signal })
+    : [];
+  const view = viewOf(array, { row, contents, state, said });
   if (json) await out.line(showJson({ format: 1, store: array.store.url, ...view }));
   else for (const line of linesOf(view)) await out.line(line);
   return state === 'done' && !view.isDamaged;
@@ -62,9 +68,10 @@ interface StoredIndex {
   readonly row: IndexRow;
   readonly contents: Contents;
   readonly state: State;
+  readonly said: readonly LastOutput[];
 }
 
-function viewOf(array: StoredArray, { row, contents, state }: StoredIndex): IndexView {
+function viewOf(array: StoredArray, { row, contents, state, said }: StoredIndex): IndexView {
   const { attempts, damaged, generations, results, partials, left } = contents;
   return {
     index: row.index,
@@ -83,6 +90,7 @@ function viewOf(array: StoredArray, { row, contents, state }: StoredIndex): Inde
     results,
     partials,
     left,
+    lastOutput: said,
     resources: newestResources(attempts.map(({ record }) => record)),
   };
 }
@@ -138,6 +146,8 @@ function linesOf(view: IndexView): readonly string[] {
   if (results.length > 0) parts.push(fileLines('RESULT', results));
   if (partials.length > 0) parts.push(fileLines('STAGED RESULT', partials));
   if (left.length > 0) parts.push(left.map(({ path, why }) => `not stored: ${showPath(path)}: ${why}`));
+  for (const { stream, lines } of view.lastOutput)
+    parts.push([`last lines of ${streamText(stream)}:`, ...lines.map((line) => `  ${line}`)]);
   if (resources !== undefined) parts.push(resourceLines(resources));
   const damage = view.isDamaged ? DAMAGED : '';
   return [

@@ -83,6 +83,11 @@ export const MESSAGES = group('Messages:', {
     help: "store the task's stdout and stderr while it runs, where they go to files, for capture logs",
     on: RUN,
   },
+  noLastLines: {
+    flags: '--no-last-lines',
+    help: 'do not store the end of what the task wrote to stdout and stderr when it fails',
+    on: RUN,
+  },
   logOutputLimit: {
     flags: '--log-output-limit <size>',
     help: 'so much of each is kept: the beginning, and the newest',
@@ -97,14 +102,21 @@ export function messagesOf(values: Values): LogSettings {
   return { level, format, file };
 }
 
-/** Undefined: no output is stored. */
+/** As in {@link Settings}. */
 export function outputLimitOf(values: Values): number | undefined {
+  if (values.has(MESSAGES.noLastLines)) return 0;
   const limitBytes = values.of(MESSAGES.logOutputLimit);
   return values.has(MESSAGES.logOutput) ? limitBytes : undefined;
 }
 
 export function refuseOutput(values: Values): void {
+  const without = values.given(MESSAGES.noLastLines);
+  if (without !== undefined && values.has(MESSAGES.logOutput))
+    values.refuse(`${without.source} and --log-output contradict each other`, 'leave one of them out');
   const given = values.given(MESSAGES.logOutputLimit);
   if (given === undefined || values.has(MESSAGES.logOutput)) return;
-  values.refuse(`${given.source}: no output is stored`, `add --log-output, or leave out ${given.source}`);
+  values.refuse(
+    `${given.source}: without --log-output, only the end of a failure is stored`,
+    `add --log-output, or leave out ${given.source}`,
+  );
 }

@@ -37,7 +37,7 @@ export type ToSidecar =
       readonly attempt: number | undefined;
       /** Offset of the launcher's clock, which all instants in messages refer to. */
       readonly clockOffsetMs: number;
-      /** Set if the task's output is to be stored. */
+      /** Not set if none of the task's output is to be stored. */
       readonly outputsFrom?: OutputsFrom | undefined;
       /**
        * For a replacement: minor faults of the launcher's ended children, as long as the task's main process is not

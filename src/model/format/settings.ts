@@ -101,7 +101,10 @@ export interface Settings {
   readonly compression: Compression;
   /** Bandwidth limit, in bytes per second. */
   readonly bandwidthBytes?: number | undefined;
-  /** Store the task's stdout and stderr, up to this many bytes of each. */
+  /**
+   * Store the task's stdout and stderr, up to this many bytes of each. Undefined: only the end of each, if the attempt
+   * fails. 0: nothing.
+   */
   readonly outputLimitBytes?: number | undefined;
   /** Companions are captured this long after their last capture, unless a checkpoint comes first. */
   readonly companionIntervalMs: number;

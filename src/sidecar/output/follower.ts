@@ -25,6 +25,8 @@ export interface FollowerOptions {
   readonly source: OutputSource;
   /** The limit of what is kept in the store, uncompressed. */
   readonly limitBytes: number;
+  /** Of more than the limit only the end is kept, and not its beginning. */
+  readonly isEndOnly: boolean;
   readonly compressor: Compressor | undefined;
   readonly level: number;
   /** The last segment of this stream that a dead sidecar has stored. */
@@ -88,11 +90,12 @@ export class Follower {
 
   /** Stores everything that the file holds at the time of the call. Throws the store's errors and read errors. */
   async store(signal: AbortSignal): Promise<void> {
-    const { source } = this.#options;
+    const { source, limitBytes, isEndOnly } = this.#options;
     if (!this.#isBegun) await this.#goOn(signal);
     const endBytes = (await fstat(source.fd)).size;
     if (endBytes < this.#at + this.#storedBytes) this.#cutBack();
-    if (this.#first + this.#storedBytes === 0 && endBytes - this.#at > this.#options.limitBytes)
+    const isFresh = this.#first + this.#storedBytes === 0;
+    if (!isEndOnly && isFresh && endBytes - this.#at > limitBytes)
       await this.#putTo(this.#at + SEALED_BYTES, signal);
     this.#skipTo(endBytes);
     while (this.#at + this.#storedBytes < endBytes) {

@@ -1,5 +1,6 @@
-// The task's stdout and stderr, stored while it runs (--log-output): at intervals, when we will be stopped, and at the
-// end. They help if the machine is gone: output that cannot be stored causes a warning, never a failure.
+// The task's stdout and stderr in the store. With --log-output while it runs: at intervals, when we will be stopped, and
+// at the end. Otherwise only their end, and only of an attempt that fails. They help if the machine is gone: output that
+// cannot be stored causes a warning, never a failure.
 import fs from 'node:fs';
 import { LEAST_LEVEL } from '../../model/compression-level.ts';
 import { reasonOf } from '../../model/errors.ts';
@@ -10,7 +11,7 @@ import { compressorOfThread } from '../../read/encode.ts';
 import { StoreError } from '../../store/contract/store.ts';
 import { CompanionClock } from '../checkpoints/captures.ts';
 import type { Needs } from '../run/context.ts';
-import { Follower, type FollowerNeeds, type StoredSegment } from './follower.ts';
+import { Follower, type FollowerNeeds, type FollowerOptions, type StoredSegment } from './follower.ts';
 import { openSources, type OutputSource } from './sources.ts';
 
 type OutputsContext = FollowerNeeds & Needs<'settings' | 'log' | 'outage' | 'signal' | 'resumed'>;
@@ -19,9 +20,12 @@ export interface Outputs {
   /** Stores new output, unless that is under way. */
   soon(): void;
   /** The task has ended: stores the rest. Never rejects. */
-  last(signal: AbortSignal): Promise<void>;
+  last(signal: AbortSignal, isFailed: boolean): Promise<void>;
   close(): Promise<void>;
 }
+
+/** How much of each stream is kept of an attempt that fails. */
+const END_BYTES = 64 * 2 ** 10;
 
 const TO_FILE = 'let it go to a file: capture ... >task.log 2>&1';
 
@@ -31,27 +35,52 @@ interface OutputsOptions {
   readonly outputsFrom?: OutputsFrom | undefined;
 }
 
-/** Undefined if the user did not ask for it, or if nothing can be read. Sends nothing yet. */
+/** Undefined if the user wants nothing stored, or if nothing can be read. Sends nothing yet. */
 export async function openOutputs(
   context: OutputsContext,
   { launcher, outputsFrom }: OutputsOptions,
 ): Promise<Outputs | undefined> {
   const { settings, log } = context;
-  const { outputLimitBytes: limitBytes, compression } = settings;
-  if (limitBytes === undefined || launcher === undefined || outputsFrom === undefined) return undefined;
+  const { outputLimitBytes: limitBytes } = settings;
+  if (launcher === undefined || outputsFrom === undefined) return undefined;
+  if (limitBytes === undefined) return endOfFailed(context, launcher, outputsFrom);
   const { sources, refused } = openSources(launcher, outputsFrom);
   if (refused.length > 0)
     log.warn(`--log-output: ${refused.join(', ')}: only its reader can read that, so it is not stored`, {
       hint: TO_FILE,
     });
-  if (sources.length === 0) return undefined;
+  return sources.length === 0 ? undefined : follow(context, sources, { limitBytes, isEndOnly: false });
+}
+
+/** Opens nothing before the attempt has failed: a run that does not fail pays nothing. */
+function endOfFailed(context: OutputsContext, launcher: number, outputsFrom: OutputsFrom): Outputs {
+  return {
+    soon: () => undefined,
+    last: async (signal, isFailed) => {
+      if (!isFailed) return;
+      const { sources, refused } = openSources(launcher, outputsFrom);
+      if (refused.length > 0) context.log.debug(`its last lines are not stored: ${refused.join(', ')}`);
+      const running = await follow(context, sources, { limitBytes: END_BYTES, isEndOnly: true });
+      await running.last(signal);
+      await running.close();
+    },
+    close: async () => undefined,
+  };
+}
+
+async function follow(
+  context: OutputsContext,
+  sources: readonly OutputSource[],
+  kept: Pick<FollowerOptions, 'limitBytes' | 'isEndOnly'>,
+): Promise<RunningOutputs> {
+  const { compression } = context.settings;
   const compressor = compression.kind === 'zstd' ? await compressorOfThread() : undefined;
   // The task writes little: a chosen level would gain nothing.
   const level = compression.kind === 'zstd' && compression.level !== 'auto' ? compression.level : LEAST_LEVEL;
   const followers = sources.map((source) => {
     const before = (signal: AbortSignal): Promise<StoredSegment | undefined> =>
       storedBefore(context, source.stream, compressor !== undefined, signal);
-    return new Follower({ context, source, limitBytes, compressor, level, before });
+    return new Follower({ ...kept, context, source, compressor, level, before });
   });
   return new RunningOutputs(context, sources, followers);
 }

@@ -72,8 +72,6 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   reached('finish.drained');
   files.stop();
   await recorder.stop();
-  // After everything that counts, and before the record that tells a reader that nothing more follows.
-  await parts.outputs?.last(deadline);
   const unsaved = [
     ...unseen,
     ...(await leftFiles(parts, postponed)),
@@ -87,6 +85,8 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   const allLeft = [...left, ...(earlier?.left ?? [])];
   let verdict = verdictOf(outcomeOf(parts, run, allLeft));
   const dropped = verdict.kind === 'done' ? dropCheckpoints(context) : [];
+  // After everything that counts, and before the record that tells a reader that nothing more follows.
+  await parts.outputs?.last(deadline, verdict.kind === 'failed');
   reached('finish.before-record');
   const recorded = await lastRecord(parts, { ...run, causes: await causes }, verdict, allLeft);
   reached('finish.after-record');

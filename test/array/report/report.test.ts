@@ -153,8 +153,25 @@ describe.each(STORE_KINDS)('capture report of %s', (kind) => {
     expect(operations.filter((one) => one === 'GetObject')).toHaveLength(
       attempts.reduce((sum, count) => sum + count, 0),
     );
-    // The task's name, and the survey.
-    expect(operations.filter((one) => one === 'ListObjectsV2')).toHaveLength(2);
+    const asked = entries.filter(({ state }) => state === 'failed' || state === 'stale').length;
+    // The task's name, the survey, and the output of those that a person asks about.
+    expect(operations.filter((one) => one === 'ListObjectsV2')).toHaveLength(2 + asked);
+  });
+
+  it('has the last lines of what failed, safe to show, and of nothing else', async () => {
+    const started = { attempt: 1, seq: 0, kind: 'started' } as const;
+    for (const index of ['0', '1']) stored.record({ index, ...started });
+    stored.record({ index: '0', attempt: 1, seq: 1, kind: 'done' });
+    stored.record({ index: '1', attempt: 1, seq: 1, kind: 'failed', status: 3 });
+    const lines = Array.from({ length: 25 }, (_, n) => `line ${n}`);
+    for (const index of ['0', '1'])
+      stored.put(`.capture/~output/t/${index}/0001.output.000000000100`, `${lines.join('\n')}\n\x1b[2J<b>\n`);
+    expect(await run('report', stored, '-o', path.join(dir, 'report.html'))).toMatchObject({ status: 0 });
+    const { entries } = reportOf(pageOf());
+    expect(entries.map(({ said }) => said)).toEqual([
+      undefined,
+      [{ stream: 'stdout and stderr', lines: [...lines.slice(6), '\\x1b[2J<b>'] }],
+    ]);
   });
 
   it('writes to stdout alone on request', async () => {

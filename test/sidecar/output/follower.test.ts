@@ -57,6 +57,7 @@ function follower(changes: Partial<FollowerOptions> = {}): Follower {
     sender: { bandwidth: undefined, newId: () => `push-${(pushes += 1)}` },
   } as unknown as FollowerNeeds;
   return new Follower({
+    isEndOnly: false,
     context,
     source: { stream: 'output', fd, fromBytes: 0 },
     limitBytes: 64 * MiB,
@@ -166,6 +167,15 @@ describe('a task that writes without end', () => {
     const [first, bytes] = stored().at(-1) ?? [0, Buffer.alloc(0)];
     expect(first + bytes.length).toBe(all.length);
     for (const [at, piece] of stored()) expect(piece.equals(all.subarray(at, at + piece.length))).toBe(true);
+  });
+
+  it('keeps the end alone where nothing else is asked for, and one key says where it begins', async () => {
+    write(noise(MiB, 1));
+    const one = follower({ limitBytes: 64 * KiB, isEndOnly: true });
+    await look(one);
+    const all = written();
+    expect(stored().map(([first]) => first)).toEqual([all.length - 64 * KiB]);
+    expect(stored()[0]?.[1].equals(all.subarray(-64 * KiB))).toBe(true);
   });
 
   it('has only its newest output read if it is faster than the store, and the keys show the gap', async () => {

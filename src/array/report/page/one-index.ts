@@ -69,6 +69,7 @@ export function oneIndex(report: Report, moves: Moves): OneIndex {
       body.replaceChildren(
         factsOf(entry),
         ...leftOf(entry),
+        ...saidOf(entry),
         el('div', { class: 'scroll' }, attemptsOf(report, entry)),
         charts.length === 0
           ? el('p', { class: 'note' }, 'What it used is not recorded, or this page had no room for it.')
@@ -111,6 +112,13 @@ function factsOf(entry: IndexEntry): HTMLElement {
 function leftOf({ left = [] }: IndexEntry): readonly HTMLElement[] {
   if (left.length === 0) return [];
   return [el('p', {}, 'Not stored:'), el('ul', {}, ...left.map((text) => el('li', {}, text)))];
+}
+
+function saidOf({ said = [] }: IndexEntry): readonly HTMLElement[] {
+  return said.flatMap(({ stream, lines }) => [
+    el('p', {}, `Last lines of ${stream}:`),
+    el('pre', { class: 'scroll' }, lines.join('\n')),
+  ]);
 }
 
 function attemptsOf(report: Report, { attempts, earlier }: IndexEntry): HTMLElement {

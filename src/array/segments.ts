@@ -5,10 +5,10 @@ import {
   type OutputStream,
   outputPrefix,
   parseOutputKey,
-} from '../../model/format/output-keys.ts';
-import type { KeyScope } from '../../model/format/keys.ts';
-import { fittingInHeap } from '../../native/heap.ts';
-import type { Store } from '../../store/contract/store.ts';
+} from '../model/format/output-keys.ts';
+import type { KeyScope } from '../model/format/keys.ts';
+import { fittingInHeap } from '../native/heap.ts';
+import type { Store } from '../store/contract/store.ts';
 
 export interface ListedSegment extends OutputSegment {
   readonly key: string;

@@ -1,10 +1,10 @@
 // A stream that is read from its segments while they grow and go.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { compress } from 'zstd-napi';
-import { StreamReader } from '../../../src/array/logs/reader.ts';
-import { listSegments, newestAttempt, streamsOf } from '../../../src/array/logs/segments.ts';
-import { outputKey } from '../../../src/model/format/output-keys.ts';
-import { memoryStore, type MemoryStore } from '../../support/memory-store.ts';
+import { StreamReader } from '../../src/array/stream-reader.ts';
+import { listSegments, newestAttempt, streamsOf } from '../../src/array/segments.ts';
+import { outputKey } from '../../src/model/format/output-keys.ts';
+import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
 
 const SCOPE = { taskName: 't', index: '3' };
 const NEVER = new AbortController().signal;

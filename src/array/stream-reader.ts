@@ -1,15 +1,15 @@
 // Reads one stream of one attempt from its segments as they arrive. It returns each byte once and in order, and reports
 // gaps between segments.
-import { formatBytes } from '../../model/units.ts';
-import { decompressStream } from '../../restore/decompress.ts';
-import { ObjectMissingError, objectStream } from '../../restore/object-stream.ts';
-import type { Store } from '../../store/contract/store.ts';
+import { formatBytes } from '../model/units.ts';
+import { decompressStream } from '../restore/decompress.ts';
+import { ObjectMissingError, objectStream } from '../restore/object-stream.ts';
+import type { Store } from '../store/contract/store.ts';
 import type { ListedSegment } from './segments.ts';
 
 export interface StreamReaderOptions {
   readonly store: Store;
   readonly write: (bytes: Uint8Array) => Promise<void>;
-  /** Called for output that --log-output-limit left out. */
+  /** Called for output that is not stored. */
   readonly onGap: (what: string) => void;
   readonly signal: AbortSignal;
 }
@@ -42,7 +42,13 @@ export class StreamReader {
 
   #sayGap(first: number): void {
     if (first <= this.#end) return;
-    this.#options.onGap(`${formatBytes(first - this.#end)} are not stored here (--log-output-limit)`);
+    const missing = formatBytes(first - this.#end);
+    // Where all is stored, the beginning always is.
+    this.#options.onGap(
+      this.#end === 0
+        ? `the first ${missing} are not stored: only --log-output stores more than the end of a failure`
+        : `${missing} are not stored here (--log-output-limit)`,
+    );
     this.#end = first;
   }
 
