@@ -54,7 +54,7 @@ export function settingsOf(values: Values, run: Omit<RunCaller, 'workdir'>): Set
   const files = filesOf(values, caller);
   const store = storeOf(values, caller);
   const identity = identityOf(values, caller);
-  const local = localOf(values);
+  const local = localOf(values, caller);
   const { newest, ...checkpoints } = checkpointsOf(values, caller);
   const start = startOf(values, caller);
   const notices = stopOf(values, caller);

@@ -7,7 +7,7 @@ import { compileManifest } from '../model/file/manifest.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import type { OutputsFrom, TaskEnd } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
-import { SIDECAR_VARIABLE } from '../model/format/shared-sidecar.ts';
+import { RUNNER_VARIABLE, SIDECAR_VARIABLE } from '../model/format/shared-sidecar.ts';
 import { numberOfSignal } from '../native/ended.ts';
 import { adoptRunnersClock } from '../native/clock.ts';
 import { nextByteOf } from '../native/open-files.ts';
@@ -29,7 +29,7 @@ import { type SidecarEnding, type SidecarOpening, SidecarProcess } from './sidec
 import { sharesOurGroup, type StartedSidecar } from './sidecar-start.ts';
 import { listenForSignals } from './signals.ts';
 import { type EndRequest, Supervision } from './supervision.ts';
-import { findCommand, RUNNER_VARIABLE, startTask, type Task, taskEnvironment } from './task.ts';
+import { findCommand, startTask, type Task, taskEnvironment } from './task.ts';
 import { Writers } from './writers.ts';
 
 /** A fenced sidecar has nothing left to write; it gets this long to exit. */

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { TaskEnd, Usage } from '../model/format/messages.ts';
-import { CLOCK_VARIABLE, SIDECAR_VARIABLE } from '../model/format/shared-sidecar.ts';
+import { CLOCK_VARIABLE, RUNNER_VARIABLE, SIDECAR_VARIABLE } from '../model/format/shared-sidecar.ts';
 import { encodePath, showPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
 import { reapedChild } from '../native/ended.ts';
@@ -143,8 +143,6 @@ function startFailure(options: TaskOptions, cause: unknown): CaptureError {
   return new CaptureError(status, `cannot start ${showPath(options.file)}: ${reasonOf(cause)}`, { cause });
 }
 
-/** The process that runs many tasks and has started this launcher (src/many). */
-export const RUNNER_VARIABLE = 'CAPTURED_RUNNER';
 /** The runner sets these for its launchers, not for captures that a task may start. */
 const RUNNER_VARIABLES = [RUNNER_VARIABLE, SIDECAR_VARIABLE, CLOCK_VARIABLE];
 

@@ -3,6 +3,7 @@ import type { StatsFs } from 'node:fs';
 import fs from 'node:fs/promises';
 import { encodePath } from '../model/path.ts';
 import { cgroupMemory } from './cgroup.ts';
+import { fileSystemType } from './network-files.ts';
 
 /** statfs(2), f_type. */
 const TMPFS_MAGIC = 0x01021994;
@@ -13,6 +14,11 @@ export interface DiskUse {
   readonly used: number;
   /** 0 if there is none. */
   readonly limit: number;
+}
+
+/** Whether the directory is on tmpfs: its files take memory. */
+export function isInMemory(dir: string): boolean {
+  return fileSystemType(dir) === TMPFS_MAGIC;
 }
 
 /** The use of the file system of this directory and, on tmpfs, of the memory of our fullest cgroup. */

@@ -2,6 +2,7 @@
 import { parsePattern } from '../../model/file/manifest.ts';
 import { LONGEST_SOCKET_PATH_BYTES } from '../../model/format/control.ts';
 import type { Settings } from '../../model/format/settings.ts';
+import { RUNNER_VARIABLE } from '../../model/format/shared-sidecar.ts';
 import { showPath } from '../../model/path.ts';
 import { absolutePath, choice, durationMs } from './readers.ts';
 import { ALL, CAPTURING, group } from './spec.ts';
@@ -55,10 +56,12 @@ export function workdirOf(values: Values, { cwd, outside }: Omit<RunCaller, 'wor
 
 export function localOf(
   values: Values,
-): Pick<Settings, 'sharedWorkdir' | 'control' | 'reclaim' | 'rescanMs'> {
+  { env }: Pick<RunCaller, 'env'>,
+): Pick<Settings, 'sharedWorkdir' | 'madeWorkdir' | 'control' | 'reclaim' | 'rescanMs'> {
   const { sharedWorkdir, keep, reclaim, rescanMs } = values.all(LOCAL);
   return {
     sharedWorkdir,
+    madeWorkdir: env[RUNNER_VARIABLE] !== undefined,
     control: controlOf(values),
     reclaim: keep || sharedWorkdir ? 'never' : reclaim,
     rescanMs,

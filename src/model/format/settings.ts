@@ -91,6 +91,8 @@ export interface Settings {
   /** Absolute path. */
   readonly workdir: string;
   readonly sharedWorkdir: boolean;
+  /** capture has made the work directory for this attempt, and removes it when all is stored. */
+  readonly madeWorkdir?: boolean;
   /** Path of the control socket; undefined: capture chooses. */
   readonly control?: string | undefined;
   /** The file in which the task's container reports how the task ended. Absolute path. */

@@ -1,6 +1,8 @@
 // One sidecar for all tasks of a machine: the variables by which a launcher finds it, its messages to its runner, and
 // the framing of messages on a connection.
 
+/** A runner (`capture array`, `capture worker`) sets it for each launcher: its pid. */
+export const RUNNER_VARIABLE = 'CAPTURED_RUNNER';
 /** A runner sets it for each launcher: the socket of the sidecar that all its tasks share. */
 export const SIDECAR_VARIABLE = 'CAPTURED_SIDECAR';
 /**

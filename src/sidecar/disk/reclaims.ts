@@ -1,13 +1,15 @@
-// When local copies are deleted: the policy of `--reclaim`, and the watch of the free space that `auto` uses.
+// When local copies are deleted: the policy of `--reclaim`.
 // reclaim/reclaim.ts does the deletion itself, with its proofs.
 import pLimit from 'p-limit';
 import { isGood } from '../../model/checkpoint/restore-order.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { sameFingerprint } from '../../model/file/file-state.ts';
 import { keptKey } from '../../model/format/keys.ts';
+import type { RecordKind } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { forEachAtOnce } from '../../model/waiting.ts';
 import { currentPath, heldPath, whereabouts } from '../../native/beneath.ts';
+import { isInMemory } from '../../native/disk-use.ts';
 import { factsBeneath } from '../../native/files.ts';
 import { fileSystemType, networkFileSystem } from '../../native/network-files.ts';
 import { type Pressure, pressureOn } from '../../reclaim/pressure.ts';
@@ -36,7 +38,9 @@ export class Reclaims {
   readonly #results: Results;
   readonly #inTurn = pLimit(1);
   readonly #isDoubtful: boolean;
+  /** How many local files were deleted, and the first of them. */
   reclaimed = 0;
+  firstReclaimed: RelPath | undefined;
 
   constructor(context: Context, results: Results) {
     this.#context = context;
@@ -73,12 +77,13 @@ export class Reclaims {
     });
   }
 
-  /** After the last record: reclaims everything that is durable and not needed here. */
-  async atEnd(checkpoints: CheckpointParts): Promise<void> {
+  /** After the last record: reclaims everything that is durable and not needed here. `end`: the record's kind. */
+  async atEnd(checkpoints: CheckpointParts, end: RecordKind): Promise<void> {
     if (!isInPlace(this.#context)) return;
     await this.#inTurn(async () => {
       const { reclaimer } = this.#context;
       if (reclaimer === undefined || this.#isReserved()) return;
+      if (end === 'failed' && this.#isUsersDisk()) return;
       const ready = (): AsyncIterable<Reclaimable> => allOf(this.#results, checkpointsToReclaim(checkpoints));
       if (await isEmpty(ready())) return;
       await this.#context.fence.passAnew(this.#context.signal);
@@ -91,6 +96,12 @@ export class Reclaims {
     const { settings, root } = this.#context;
     if (settings.reclaim !== 'auto') return false;
     return settings.perishableStore || networkFileSystem(fileSystemType(heldPath(root))) !== undefined;
+  }
+
+  /** After a failure or Ctrl-C the user wants to look: `auto` leaves what takes no memory and is not capture's own. */
+  #isUsersDisk(): boolean {
+    const { settings, root } = this.#context;
+    return settings.reclaim === 'auto' && settings.madeWorkdir !== true && !isInMemory(heldPath(root));
   }
 
   async #reclaimAll(ready: AsyncIterable<Reclaimable>, atEnd: boolean): Promise<void> {
@@ -115,6 +126,7 @@ export class Reclaims {
         this.#results.noteReclaiming(path, false);
       if (outcome.kind === 'reclaimed') {
         this.reclaimed += 1;
+        this.firstReclaimed ??= path;
         this.#results.noteReclaimed(path);
       } else if (outcome.kind === 'remade') {
         await this.#keepRemade(one, outcome.aside);
@@ -236,63 +248,5 @@ function isInPlace({ root, log }: Needs<'root' | 'log'>): boolean {
     case 'removed':
       log.warn('the task has removed its work directory: what was stored before stays stored');
       return false;
-  }
-}
-
-/** Looks are at least this far apart. One always follows the last result of a burst. */
-const LOOK_EVERY_MS = 1000;
-/** The interval while more than half is in use and something could be reclaimed. */
-const NEAR_EVERY_MS = 5000;
-
-interface PressureWatchOptions {
-  /** How short the space is, compared with what could be reclaimed. */
-  readonly look: () => Promise<Pressure>;
-  /** Reclaims what can be deleted. */
-  readonly reclaim: () => Promise<void>;
-}
-
-/**
- * When to look at the free space for a reclaim: after results were stored, and at intervals while space may run short,
- * because the task also fills it with other files. An idle run with enough space is never woken.
- */
-export class PressureWatch {
-  readonly #options: PressureWatchOptions;
-  #timer: NodeJS.Timeout | undefined;
-  #dueMs = Infinity;
-  #lookedMs = -Infinity;
-  #looking = false;
-  #closed = false;
-
-  constructor(options: PressureWatchOptions) {
-    this.#options = options;
-  }
-
-  /** Something was stored that could be reclaimed. */
-  changed(): void {
-    this.#lookAt(this.#lookedMs + LOOK_EVERY_MS);
-  }
-
-  close(): void {
-    this.#closed = true;
-    clearTimeout(this.#timer);
-  }
-
-  /** The earliest request counts. */
-  #lookAt(atMs: number): void {
-    if (this.#closed || this.#looking || atMs >= this.#dueMs) return;
-    clearTimeout(this.#timer);
-    this.#dueMs = atMs;
-    this.#timer = setTimeout(() => void this.#look(), Math.max(0, atMs - performance.now()));
-  }
-
-  async #look(): Promise<void> {
-    this.#dueMs = Infinity;
-    this.#looking = true;
-    this.#lookedMs = performance.now();
-    // If the directory cannot be queried, that is no reason to delete anything.
-    const pressure = await this.#options.look().catch(() => 'none' as const);
-    if (pressure === 'high') await this.#options.reclaim();
-    this.#looking = false;
-    if (pressure !== 'none') this.#lookAt(performance.now() + NEAR_EVERY_MS);
   }
 }

@@ -95,7 +95,7 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   if (recorded) {
     await deleteObsolete(context, [...dropped, ...(earlier?.obsolete ?? [])], window.record);
     await parts.results.deleteObsolete().catch((error: unknown) => context.log.warn(reasonOf(error)));
-    await parts.reclaims.atEnd(parts).catch((error: unknown) => {
+    await parts.reclaims.atEnd(parts, verdict.kind).catch((error: unknown) => {
       context.log.warn(`local files stay: ${reasonOf(error)}`);
       if (isLost(error) && status === EXIT.ok) status = EXIT.notStored;
     });

@@ -1,7 +1,7 @@
 // When the free space is looked at for a reclaim.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Pressure } from '../../../src/reclaim/pressure.ts';
-import { PressureWatch } from '../../../src/sidecar/disk/reclaims.ts';
+import { PressureWatch } from '../../../src/sidecar/disk/pressure-watch.ts';
 
 let pressure: Pressure;
 let looks: number;
