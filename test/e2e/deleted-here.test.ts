@@ -84,3 +84,47 @@ it('after a run in memory that failed, what is stored is gone', async () => {
   expect(await run.status, run.stderr()).toBe(3);
   expect(filesIn(memory)).toEqual([]);
 });
+
+describe('the last line', () => {
+  /** What the last line says to bring the files back, run by a shell as a user would paste it. */
+  async function bringBack(at: Place, said: string): Promise<void> {
+    const [, command = ''] = /\n {2}try: to bring back what was deleted: (.*)\n$/.exec(said) ?? [];
+    expect(command).toMatch(/^capture restore --to file:/);
+    const pasted = at.exec(['sh', '-c', `cd /; ${command}`], {
+      PATH: `${path.dirname(BIN)}:${process.env['PATH'] ?? ''}`,
+    });
+    expect(await pasted.status, pasted.stderr()).toBe(0);
+  }
+
+  it('says what was deleted, as what it is stored, and the command that brings it back', async () => {
+    const disk = placeOn(DISK);
+    const options = ['-r', '*.dat', '-r', 'none-*', '-k', 'k.chk', '--index', '3', '--run', 'a-b'];
+    const task = `echo 1 > 'with space.dat'; echo 2 > b.dat; echo state > k.chk`;
+    const run = disk.run(options, ['sh', '-c', task]);
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(run.stderr()).toMatch(/; 3 local files deleted here \((.*) is stored as \1\.3\)/);
+    expect(filesIn(disk)).toEqual([]);
+    await bringBack(disk, run.stderr());
+    expect(filesIn(disk)).toEqual(['b.dat', 'k.chk', 'with space.dat']);
+    expect(fs.readFileSync(disk.at('with space.dat'), 'utf8')).toBe('1\n');
+  });
+
+  it('names one pattern for all of a long list', async () => {
+    const disk = placeOn(DISK);
+    const options = ['a', 'b', 'c', 'd', 'e', 'f'].flatMap((name) => ['-r', name]);
+    const run = disk.run(options, ['sh', '-c', 'for one in a b c d e f; do echo $one > $one; done']);
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(run.stderr()).toMatch(/-r '\*\*' -i '\*\*'\n$/);
+    await bringBack(disk, run.stderr());
+    expect(filesIn(disk)).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
+  });
+
+  it('names a checkpoint if nothing else was deleted', async () => {
+    const disk = placeOn(DISK);
+    const run = disk.run(['-k', 'k.chk'], ['sh', '-c', 'echo state > k.chk']);
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(run.stderr()).toContain('; 1 local file deleted here (k.chk is stored as k.chk.sh.0.1-1)');
+    await bringBack(disk, run.stderr());
+    expect(filesIn(disk)).toEqual(['k.chk']);
+  });
+});

@@ -86,7 +86,7 @@ describe('a work directory that is full', () => {
     expect(await elsewhere.status, elsewhere.stderr()).toBe(0);
     expect(elsewhere.stdout()).toBe('.:\nvolume\n\nvolume:\na.dat\nb.dat\n');
     expect(elsewhere.stderr()).not.toContain('warning');
-    expect(elsewhere.stderr()).toContain('1 local file reclaimed');
+    expect(elsewhere.stderr()).toContain('1 local file deleted here');
   });
 
   it('a restore onto a file system of its own is status 69, and says which directory is the right one', async () => {

@@ -157,7 +157,7 @@ describe('a sidecar that is killed', () => {
     await run.says('step two');
     fs.writeFileSync(place.at('two'), '');
     expect(await run.status, run.stderr()).toBe(0);
-    expect(run.stderr()).toContain('stored 4 results (8 B); 5 checkpoints; 5 local files reclaimed');
+    expect(run.stderr()).toContain('stored 4 results (8 B); 5 checkpoints; 5 local files deleted here');
   });
 
   it('leaves results that its replacement knows to be of the same task: none is kept beside the newer one', async () => {

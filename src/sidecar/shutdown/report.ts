@@ -14,6 +14,7 @@ import { formatBytes, formatMs, plural } from '../../model/units.ts';
 import { heldPath, lstatBeneath, whereabouts, type WorkDir } from '../../native/beneath.ts';
 import { inShortTurns } from '../../native/turns.ts';
 import { type Cause, withCauses } from './causes.ts';
+import { bringBackHint, deletedLine } from './bring-back.ts';
 import type { FinishParts, RunEnd } from './outcome.ts';
 
 /** The limit of names in the last line; for further ones it gives the number. */
@@ -89,7 +90,8 @@ export async function lastLine(
     said.push(`${plural(generations.commits.count, 'checkpoint')}${sent}`);
   }
   if (context.resumed !== 'replaced') said.push(...besideCheckpoints(parts.companions.bytesStored));
-  if (reclaims.reclaimed > 0) said.push(`${plural(reclaims.reclaimed, 'local file')} reclaimed`);
+  const deleted = deletedLine(context, reclaims);
+  if (deleted !== undefined) said.push(deleted);
   if (results.olderKept > 0) said.push(`${plural(results.olderKept, 'older result')} kept as .~n~`);
   const { task } = resources.resources;
   if (task !== undefined) said.push(usedLine(task));
@@ -98,6 +100,8 @@ export async function lastLine(
     (one) => !left.some(({ path }) => path === one.pattern) && !(isExpected(one) && verdict.kind === 'done'),
   );
   if (never.length > 0) said.push(`no file matched ${never.map(({ pattern }) => pattern).join(', ')}`);
+  // A command to copy comes last.
+  const hints = [...causes.map(({ hint }) => hint), bringBackHint(context, reclaims) ?? []].flat();
   return {
     level: verdict.kind === 'failed' || left.length > 0 || !recorded ? 'error' : 'info',
     text: `${said.join('; ')} -> ${context.store.url}`,
@@ -106,7 +110,7 @@ export async function lastLine(
       kind: verdict.kind,
       status,
       reason: withCauses(verdict.reason ?? run.reason, causes),
-      hint: causes.length === 0 ? undefined : causes.map(({ hint }) => hint).join('; '),
+      hint: hints.length === 0 ? undefined : hints.join('; '),
       results: stored.files,
       bytes: stored.bytes,
       checkpoints: generations.commits.count,
