@@ -8,7 +8,7 @@ import type { IndexRow, Survey } from './survey.ts';
  * - `failed`: the task failed, or not everything is stored.
  * - `preempted`: the task is to run again.
  * - `running`: the newest attempt has a recent heartbeat.
- * - `stale`: it has had none for a while, so it was probably killed.
+ * - `stale`: it has had none for a while, or its job is gone, so it was probably killed.
  * - `ended`: a `capture watch`, which does not know how the task ended.
  * - `missing`: no attempt has started.
  */
@@ -112,10 +112,15 @@ function isIn(set: IndexSet, index: string): boolean {
   return number !== undefined && hasIndex(set, number);
 }
 
-export function stateOf({ newest, telling, seenMs }: IndexRow, nowMs: number, staleAfterMs: number): State {
+export function stateOf(
+  { newest, telling, seenMs, job }: IndexRow,
+  nowMs: number,
+  staleAfterMs: number,
+): State {
   const { kind } = newest;
   if (kind === 'done' || kind === 'failed' || kind === 'preempted' || kind === 'ended') return kind;
-  if (seenMs === undefined || nowMs - seenMs <= staleAfterMs) return 'running';
+  const hasSign = seenMs === undefined || nowMs - seenMs <= staleAfterMs;
+  if (hasSign && job !== 'gone') return 'running';
   // A later attempt that was only claimed has not changed what is stored (sidecar/startup/done-already).
   return newest.seq === 0 && telling?.kind === 'done' ? 'done' : 'stale';
 }

@@ -40,6 +40,8 @@ export interface IndexRow {
   readonly seenMs: number | undefined;
   /** When the newest generation was committed. */
   readonly checkpointMs: number | undefined;
+  /** What the scheduler knows of the job of the newest attempt, if it was asked (slurm-jobs.ts). */
+  readonly job?: 'alive' | 'gone';
 }
 
 export interface Survey {
@@ -47,6 +49,8 @@ export interface Survey {
   readonly rows: readonly IndexRow[];
   /** The current time by the store's clock, as far as it is known: no record is newer. */
   readonly nowMs: number;
+  /** Indices that the scheduler still runs, or is going to, if it was asked (slurm-jobs.ts). */
+  readonly waiting?: ReadonlySet<string>;
 }
 
 /** The characters that an index may start with (scheduler/identity). */

@@ -45,6 +45,8 @@ const ENGINES: readonly Engine[] = [
       'SLURM_JOB_ID',
       'SLURM_JOB_NAME',
       'SLURM_RESTART_COUNT',
+      // Job ids are those of one cluster.
+      'SLURM_CLUSTER_NAME',
     ],
     attempt: 'SLURM_RESTART_COUNT',
   },

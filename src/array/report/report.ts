@@ -21,7 +21,8 @@ import { nothingThere, type StoredArray } from '../stored-array.ts';
 import { indicesDone, openProgress } from '../progress.ts';
 import { listStates } from '../list-states.ts';
 import type { IndexState } from '../state.ts';
-import { survey } from '../survey.ts';
+import { SlurmJobs } from '../slurm-jobs.ts';
+import { survey, type Survey } from '../survey.ts';
 import type { IndexEntry, ReportHead } from './data.ts';
 import { entryOf, type Page, saidOf, Texts } from './entry.ts';
 import { openOutputFile, type OutputFile, type Sink } from './output-file.ts';
@@ -82,7 +83,7 @@ async function report(array: StoredArray, request: ReportRequest, tools: Tools):
   }
 }
 
-export interface ReportTools extends Pick<Tools, 'log' | 'signal'> {
+export interface ReportTools extends Pick<Tools, 'log' | 'signal' | 'env'> {
   /** Opens the output; called once the store has answered. */
   readonly sink: () => Sink;
 }
@@ -91,9 +92,11 @@ export interface ReportTools extends Pick<Tools, 'log' | 'signal'> {
 export async function writeReport(
   array: StoredArray,
   { set, staleAfterMs }: Omit<ReportRequest, 'file'>,
-  { sink, log, signal }: ReportTools,
+  tools: ReportTools,
 ): Promise<number> {
-  const found = await survey(array, clockMs(), signal);
+  const { sink, log, signal } = tools;
+  const look = (): Promise<Survey> => survey(array, clockMs(), signal);
+  const found = await new SlurmJobs(tools).mark({ array, staleAfterMs, all: false }, look);
   if (found.rows.length === 0) throw nothingThere(array.store, array.taskName);
   sayOthers(found, set, { log });
   const states = listStates(found, staleAfterMs, set);

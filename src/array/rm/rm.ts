@@ -15,7 +15,8 @@ import { onArray } from '../command.ts';
 import { ARRAY_OPTION, INDEX_OPTION, STALE_OPTION } from '../options.ts';
 import { nothingThere, type StoredArray } from '../stored-array.ts';
 import { stateOf } from '../state.ts';
-import { type IndexRow, survey } from '../survey.ts';
+import { SlurmJobs } from '../slurm-jobs.ts';
+import { type IndexRow, survey, type Survey } from '../survey.ts';
 import { isRemoval, Removal } from './removal.ts';
 
 const OPTIONS = group('Remove:', {
@@ -65,12 +66,14 @@ type RmOptions = ValuesOf<typeof OPTIONS>;
 
 async function rm(array: StoredArray, options: RmOptions, tools: Tools): Promise<ExitStatus> {
   const { log, out, signal } = tools;
-  const { rows, nowMs } = await survey(array, clockMs(), signal);
+  const { staleAfterMs } = options;
+  const look = (): Promise<Survey> => survey(array, clockMs(), signal);
+  const { rows, nowMs } = await new SlurmJobs(tools).mark({ array, staleAfterMs, all: false }, look);
   const wanted = rows.filter(({ index }) => isChosen(index, options));
   if (wanted.length === 0) throw nothingThere(array.store, array.taskName);
   const chosen: IndexRow[] = [];
   for (const row of wanted) {
-    const state = stateOf(row, nowMs, options.staleAfterMs);
+    const state = stateOf(row, nowMs, staleAfterMs);
     const isEnded = state !== 'running' && (state !== 'stale' || options.stale);
     const hint = state === 'stale' ? '--stale, if it was killed' : 'end it first';
     if (isEnded || (await isRemoval(array, row, signal))) chosen.push(row);

@@ -15,7 +15,8 @@ import { isWorthAsking, type LastOutput, lastOutput, streamText } from '../last-
 import { byPath } from '../natural-order.ts';
 import { noIndex, type StoredArray } from '../stored-array.ts';
 import { DAMAGED, type State, stateOf, stateText } from '../state.ts';
-import { type IndexRow, surveyIndex } from '../survey.ts';
+import { SlurmJobs } from '../slurm-jobs.ts';
+import { type IndexRow, type Survey, surveyIndex } from '../survey.ts';
 import { type AttemptView, attemptView } from '../attempt.ts';
 import type { StatusRequest } from './options.ts';
 
@@ -46,9 +47,11 @@ export async function showIndex(
   array: StoredArray,
   index: string,
   { staleAfterMs, json }: StatusRequest,
-  { out, log, signal }: Tools,
+  tools: Tools,
 ): Promise<boolean> {
-  const { rows, nowMs } = await surveyIndex(array, index, clockMs(), signal);
+  const { out, log, signal } = tools;
+  const look = (): Promise<Survey> => surveyIndex(array, index, clockMs(), signal);
+  const { rows, nowMs } = await new SlurmJobs(tools).mark({ array, staleAfterMs, all: false }, look);
   const [row] = rows;
   if (row === undefined) throw noIndex(array, index);
   const listing = await listRecords(array.store, { taskName: array.taskName, index }, signal);

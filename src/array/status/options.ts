@@ -20,6 +20,10 @@ const WHICH = group('Which indices:', {
 const AGAIN = ['missing', 'failed', 'stale', 'preempted'] as const satisfies readonly State[];
 
 const RESUBMIT = group('What to run again:', {
+  unfinished: {
+    flags: '--unfinished',
+    help: 'print all of these that no job of Slurm runs or is going to run: missing, failed, stale and preempted',
+  },
   missing: { flags: '--missing', help: 'print the missing ones of --array, and nothing else' },
   failed: { flags: '--failed', help: 'print those that failed' },
   stale: { flags: '--stale', help: 'print those without a sign of life' },
@@ -61,13 +65,20 @@ export const STATUS_OPTIONS = { ...WHICH, ...RESUBMIT, ...SHOW };
 
 type StatusOptions = ValuesOf<typeof STATUS_OPTIONS>;
 
+export interface IndicesAgain {
+  readonly states: readonly State[];
+  /** Leaves out those that a scheduler still runs, or is going to. */
+  readonly unfinished: boolean;
+  readonly format: IndexFormat;
+}
+
 /** The parsed command line. */
 export interface StatusRequest extends Pick<
   StatusOptions,
   'set' | 'staleAfterMs' | 'index' | 'all' | 'details' | 'json'
 > {
   /** Print only the indices of these states, in a scheduler's format; undefined: a table, or JSON. */
-  readonly again: { readonly states: readonly State[]; readonly format: IndexFormat } | undefined;
+  readonly again: IndicesAgain | undefined;
   /** Print only what to request from the scheduler. */
   readonly suggest: IndexFormat | undefined;
   /** The time between two looks; undefined: a single look. */
@@ -75,12 +86,12 @@ export interface StatusRequest extends Pick<
 }
 
 export function readStatus(options: StatusOptions, line: Line): StatusRequest {
-  const states = AGAIN.filter((state) => options[state]);
-  const { format } = options;
+  const { format, unfinished } = options;
+  const states = AGAIN.filter((state) => unfinished || options[state]);
   const request: StatusRequest = {
     ...options,
     index: readIndex(line) ?? options.index,
-    again: states.length === 0 ? undefined : { states, format },
+    again: states.length === 0 ? undefined : { states, unfinished, format },
     suggest: options.suggest ? format : undefined,
     everyMs: options.watch ? (options.everyMs ?? EVERY_MS) : undefined,
   };
@@ -90,8 +101,12 @@ export function readStatus(options: StatusOptions, line: Line): StatusRequest {
 
 function refuseContradictions({ values }: Line, request: StatusRequest): void {
   const { again, suggest, index: named, everyMs } = request;
-  if (values.has(RESUBMIT.missing) && request.set === undefined)
-    values.refuse('--missing needs to know which there should be', '--array 0-9999');
+  const needsSet = [RESUBMIT.missing, RESUBMIT.unfinished].find((one) => values.has(one));
+  if (needsSet !== undefined && request.set === undefined)
+    values.refuse(`--${needsSet.name} needs to know which there should be`, '--array 0-9999');
+  const one = AGAIN.find((state) => values.has(RESUBMIT[state]));
+  if (one !== undefined && values.has(RESUBMIT.unfinished))
+    values.refuse(`--unfinished includes --${one}`, `leave out --${one}`);
   const alone = again !== undefined || suggest !== undefined;
   if (values.has(RESUBMIT.format) && !alone)
     values.refuse('--format says how indices are printed, and none are asked for', '--failed --format lines');

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Tools } from '../../cli/command.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
-import { formatIndices, numberOfIndex } from '../../model/index-set.ts';
+import { formatIndices, type IndexFormat, numberOfIndex } from '../../model/index-set.ts';
 import { showJson } from '../../model/path.ts';
 import { readAhead } from '../../model/waiting.ts';
 import { clockMs } from '../../native/clock.ts';
@@ -12,8 +12,9 @@ import { onArray } from '../command.ts';
 import { newestRecord, READS_AT_ONCE } from '../details.ts';
 import { lookAgain } from '../look-again.ts';
 import { sayOthers } from '../others.ts';
+import { SlurmJobs } from '../slurm-jobs.ts';
 import { nothingThere, type StoredArray } from '../stored-array.ts';
-import { countsOf, type IndexState, type State, STATES, statesOf } from '../state.ts';
+import { countsOf, type IndexState, STATES, statesOf } from '../state.ts';
 import { survey, type Survey } from '../survey.ts';
 import { showIndex } from './one-index.ts';
 import { readStatus, STATUS_OPTIONS, type StatusRequest } from './options.ts';
@@ -33,7 +34,7 @@ export const statusCommand = onArray({
     },
     examples: [
       'capture status s3://lab/run7 --array 0-9999',
-      'capture status s3://lab/run7 --array 0-9999 --missing --failed --stale --format lines',
+      'capture status s3://lab/run7 --array 0-9999 --unfinished --format lines',
       'capture status s3://lab/run7 17',
       'capture status s3://lab/run7 --suggest --format lsf',
       'capture status /shared/store/12 --task-name lmp --watch',
@@ -50,9 +51,12 @@ const NOT_ALL: ExitStatus = 1;
 async function status(array: StoredArray, request: StatusRequest, tools: Tools): Promise<boolean> {
   const { index, again, suggest, everyMs } = request;
   if (index !== undefined) return showIndex(array, index, request, tools);
-  const look = async (): Promise<View> => viewOf(array, await surveyed(array, tools), request);
+  const jobs = new SlurmJobs(tools);
+  const asked = { array, staleAfterMs: request.staleAfterMs, all: again?.unfinished === true };
+  const find = (): Promise<Survey> => jobs.mark(asked, () => surveyed(array, tools));
+  const look = async (): Promise<View> => viewOf(array, await find(), request);
   if (everyMs !== undefined) return watchArray(look, everyMs, tools);
-  const found = await surveyed(array, tools);
+  const found = await find();
   sayOthers(found, request.set, tools);
   const view = viewOf(array, found, request);
   if (suggest !== undefined) {
@@ -60,7 +64,10 @@ async function status(array: StoredArray, request: StatusRequest, tools: Tools):
     return true;
   }
   if (again !== undefined) {
-    await writeAgain(view, again, tools);
+    const isTaken = ({ index, row }: IndexState): boolean =>
+      again.unfinished && (row?.job === 'alive' || found.waiting?.has(index) === true);
+    const isAgain = (one: IndexState): boolean => again.states.includes(one.state) && !isTaken(one);
+    await writeAgain({ ...view, states: () => chosen(view.states(), isAgain) }, again.format, tools);
     return isAllDone(view);
   }
   const isWhole = await (request.json ? writeJson(view, tools) : writeTable(view, tools));
@@ -104,22 +111,24 @@ export async function watchArray(look: () => Promise<View>, everyMs: number, too
 }
 
 /** Prints nothing at all if there are none, for `[ -z "$again" ]`. */
-async function writeAgain(
-  view: View,
-  { states, format }: NonNullable<StatusRequest['again']>,
-  { out }: Tools,
-): Promise<void> {
+async function writeAgain(view: View, format: IndexFormat, { out }: Tools): Promise<void> {
   if (format === 'lines') {
-    for (const { index, state } of view.states()) if (states.includes(state)) await out.line(index);
+    for (const { index } of view.states()) await out.line(index);
     return;
   }
-  const text = formatIndices(numbersOf(view, states), format);
+  const text = formatIndices(numbersOf(view), format);
   if (text !== '') await out.write(`${text}\n`);
 }
 
-function* numbersOf(view: View, states: readonly State[]): Generator<number> {
-  for (const { index, state } of view.states()) {
-    if (!states.includes(state)) continue;
+function* chosen(
+  states: Iterable<IndexState>,
+  isChosen: (one: IndexState) => boolean,
+): Generator<IndexState> {
+  for (const one of states) if (isChosen(one)) yield one;
+}
+
+function* numbersOf(view: View): Generator<number> {
+  for (const { index } of view.states()) {
     const number = numberOfIndex(index);
     if (number === undefined)
       throw new CaptureError(EXIT.usage, `index ${index} is no number: no scheduler takes it in a set`, {

@@ -16,7 +16,8 @@ import { lookAgain } from '../look-again.ts';
 import { ARRAY_OPTION, STALE_OPTION } from '../options.ts';
 import { type ArrayAddress, findArray, openHeard, type StoredArray } from '../stored-array.ts';
 import { type Counts, countsOf, countsText, statesOf } from '../state.ts';
-import { survey } from '../survey.ts';
+import { SlurmJobs } from '../slurm-jobs.ts';
+import { survey, type Survey } from '../survey.ts';
 
 const OPTIONS = group('Wait:', {
   set: { ...ARRAY_OPTION, help: 'these indices; without it those that have begun' },
@@ -112,10 +113,11 @@ async function pause({ endMs, everyMs }: Waiting, { signal }: Tools): Promise<bo
 }
 
 async function wait(array: StoredArray, waiting: Waiting, tools: Tools): Promise<ExitStatus> {
+  const jobs = new SlurmJobs(tools);
   let told = '';
   let counts: Counts | undefined;
   for (;;) {
-    counts = (await lookAgain(() => countsNow(array, waiting, tools))) ?? counts;
+    counts = (await lookAgain(() => countsNow(array, waiting, { ...tools, jobs }))) ?? counts;
     const text = counts === undefined ? told : countsText(counts);
     const status = counts === undefined ? undefined : statusOf(counts, waiting);
     // Only changes are logged, so that the log of a day stays short.
@@ -132,9 +134,10 @@ async function wait(array: StoredArray, waiting: Waiting, tools: Tools): Promise
 async function countsNow(
   array: StoredArray,
   { set, staleAfterMs }: WaitOptions,
-  { signal }: Tools,
+  { signal, jobs }: Pick<Tools, 'signal'> & { readonly jobs: SlurmJobs },
 ): Promise<Counts> {
-  return countsOf(statesOf(await survey(array, clockMs(), signal), staleAfterMs, set));
+  const look = (): Promise<Survey> => survey(array, clockMs(), signal);
+  return countsOf(statesOf(await jobs.mark({ array, staleAfterMs, all: false }, look), staleAfterMs, set));
 }
 
 /** Undefined while there is something to wait for. */

@@ -65,14 +65,14 @@ async function serve({ broker, connection }: OpenQueue, port: number, tools: Too
 /** Renders the page of `capture report` in this process. Values from the queue never become a command line. */
 async function reportOf(
   { store: settings, taskName }: Submission,
-  { log, signal }: Pick<Tools, 'log' | 'signal'>,
+  { log, signal, env }: Pick<Tools, 'log' | 'signal' | 'env'>,
 ): Promise<string> {
   const { store, close } = await openHeard({ settings, taskName }, { log });
   const parts: string[] = [];
   const sink: Sink = { write: async (text) => void parts.push(text) };
   try {
     const asked = { set: undefined, staleAfterMs: STALE_AFTER_MS };
-    await writeReport({ store, taskName }, asked, { log, signal, sink: () => sink });
+    await writeReport({ store, taskName }, asked, { log, signal, env, sink: () => sink });
     return parts.join('');
   } finally {
     await close();
