@@ -1,11 +1,12 @@
-// Progress of an operation on all indices: a line that is redrawn on a terminal, or logged once a minute.
+// Progress of an operation on all indices: a line that is redrawn on a terminal, or logged now and then.
 import type { Log } from '../log/log.ts';
 import { drawnLine, ERASED_LINE } from '../model/format/progress-line.ts';
 import { formatMs } from '../model/units.ts';
 import { numberText } from './columns.ts';
 
 const DRAWN_EVERY_MS = 250;
-const TOLD_EVERY_MS = 60_000;
+/** A long operation is told more rarely: after a tenth of the time that it has taken so far. */
+const TOLD_AFTER_MS = { least: 60_000, most: 3_600_000, share: 0.1 };
 const BAR_WIDTH = 20;
 
 export interface Progress {
@@ -17,16 +18,30 @@ export function openProgress(log: Log, line: (elapsedMs: number) => string): Pro
   const startedMs = performance.now();
   const now = (): string => line(performance.now() - startedMs);
   const { draw } = log;
-  const timer =
-    draw === undefined
-      ? setInterval(() => log.info(now()), TOLD_EVERY_MS)
-      : setInterval(() => draw(drawnLine(now())), DRAWN_EVERY_MS);
+  if (draw === undefined) return tellNowAndThen(() => log.info(now()));
+  const timer = setInterval(() => draw(drawnLine(now())), DRAWN_EVERY_MS);
   return {
     close: () => {
       clearInterval(timer);
-      draw?.(ERASED_LINE);
+      draw(ERASED_LINE);
     },
   };
+}
+
+/** Calls `tell` once a minute, and after ten minutes more and more rarely, down to once an hour. */
+export function tellNowAndThen(tell: () => void): Progress {
+  const startedMs = performance.now();
+  let timer: NodeJS.Timeout | undefined;
+  const wait = (): void => {
+    const { least, most, share } = TOLD_AFTER_MS;
+    const pauseMs = Math.min(most, Math.max(least, (performance.now() - startedMs) * share));
+    timer = setTimeout(() => {
+      tell();
+      wait();
+    }, pauseMs);
+  };
+  wait();
+  return { close: () => clearTimeout(timer) };
 }
 
 /** `[##########          ] 5,120 of 10,000 indices`, and the time that is left: `5 min left`. */

@@ -6,7 +6,12 @@ import path from 'node:path';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { TaskEnd, Usage } from '../model/format/messages.ts';
-import { CLOCK_VARIABLE, RUNNER_VARIABLE, SIDECAR_VARIABLE } from '../model/format/shared-sidecar.ts';
+import {
+  CLOCK_VARIABLE,
+  LAST_SEEN_VARIABLE,
+  RUNNER_VARIABLE,
+  SIDECAR_VARIABLE,
+} from '../model/format/shared-sidecar.ts';
 import { encodePath, showPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
 import { reapedChild } from '../native/ended.ts';
@@ -144,7 +149,7 @@ function startFailure(options: TaskOptions, cause: unknown): CaptureError {
 }
 
 /** The runner sets these for its launchers, not for captures that a task may start. */
-const RUNNER_VARIABLES = [RUNNER_VARIABLE, SIDECAR_VARIABLE, CLOCK_VARIABLE];
+const RUNNER_VARIABLES = [RUNNER_VARIABLE, SIDECAR_VARIABLE, CLOCK_VARIABLE, LAST_SEEN_VARIABLE];
 
 /** The variables of this run in the task's environment. Jobs that the task submits must not inherit its index. */
 export function taskEnvironment(

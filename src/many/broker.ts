@@ -40,6 +40,11 @@ export interface TakenJob {
   readonly task: Parsed<QueuedTask>;
   /** How many tries had failed before this one. */
   readonly failedBefore: number;
+  /**
+   * The key of the index's newest record before this worker began; empty if there was none. Undefined if the queue
+   * itself keeps two workers from one index, and for what this worker has run before.
+   */
+  readonly lastSeen?: string | undefined;
   /** These methods resolve to false if we lost the job: another worker has it, it waits again, or it was removed. */
   done(): Promise<boolean>;
   /** The job is retried behind all others, up to the submission's number of retries, unless `isFinal`. */

@@ -13,7 +13,7 @@ import { plural } from '../model/units.ts';
 import { notify } from '../notify/notify.ts';
 import { type ArrayRequest, withoutOwn } from './line.ts';
 import { thisMachine, type ThisMachine } from './machine.ts';
-import { MemoryBroker } from './memory-broker.ts';
+import { type LastSeen, MemoryBroker } from './memory-broker.ts';
 import { runOnEnd } from './on-end.ts';
 import { whyNever } from '../model/many/admission.ts';
 import { openStopEscalation, type StopEscalation } from './stop-escalation.ts';
@@ -33,6 +33,7 @@ export async function runArray(asked: ArrayRequest, tools: RunnerTools): Promise
 /** The indices of an array that are left to do. */
 interface IndicesLeft {
   readonly fresh: Uint32Array;
+  readonly lastSeen?: LastSeen;
   readonly doneAlready: number;
 }
 
@@ -84,8 +85,12 @@ async function leftOf(
   // Indices that are done under another run id do not count. Only the records know the run id, and each run reads those
   // of its own index.
   if (settings.identity.runId !== undefined) return { fresh: indexArray(indices), doneAlready: 0 };
-  const { left, done } = await storedState({ settings: settings.to, taskName, indices }, tools.log, signal);
-  return { fresh: left, doneAlready: done };
+  const { left, done, lastSeen } = await storedState(
+    { settings: settings.to, taskName, indices },
+    tools.log,
+    signal,
+  );
+  return { fresh: left, lastSeen, doneAlready: done };
 }
 
 async function work(
@@ -95,9 +100,10 @@ async function work(
   tools: RunnerTools,
 ): Promise<{ readonly counts: ArrayCounts; readonly status: ExitStatus }> {
   const machine = machineFor(asked);
-  const { fresh, doneAlready } = left;
+  const { fresh, doneAlready, lastSeen } = left;
   const size = fresh.length + doneAlready;
-  const broker = new MemoryBroker(submissionOf({ ...asked, options: asked.passed }, size), fresh);
+  const submission = submissionOf({ ...asked, options: asked.passed }, size);
+  const broker = new MemoryBroker(submission, fresh, lastSeen);
   const array = (): ArrayProgress => ({ size, doneAlready, waiting: broker.counts().waiting });
   const { tasks, settings, jobs, needs } = asked;
   const options = {
@@ -117,13 +123,31 @@ async function work(
     const where = `work directories in ${scratch.words}`;
     log.info(`${startText(asked, left)}; ${sizeText(asked, machine)}; ${where}`, { event: 'start' });
     await untilDone();
-    const now = progress();
+    const now = await withOthers(asked, progress(), tools);
     const counts = countsOf(now);
     const hint = counts.waiting > 0 ? 'run the same again: it does what is left' : undefined;
     tools.log.info(progressText(now), { event: 'end', hint });
     const stopped = runner.isNoticed ? EXIT.preempted : undefined;
     return { counts, status: verdictOf(counts, stops.last()?.status ?? stopped) };
   });
+}
+
+/** What was left to other attempts may be done by now. If the store cannot say so, it is not. */
+async function withOthers(
+  { tasks, settings, taskName }: ArrayRequest,
+  progress: Progress,
+  tools: RunnerTools,
+): Promise<Progress> {
+  const { counts, array, running } = progress;
+  if (array === undefined || counts.fenced === 0 || settings.identity.runId !== undefined) return progress;
+  const place = { settings: settings.to, taskName, indices: tasks.indices };
+  const signal = AbortSignal.timeout(LAST_LOOK_MS);
+  const { left } = (await storedState(place, tools.log, signal).catch(() => undefined)) ?? {};
+  if (left === undefined) return progress;
+  const undone = left.length - array.waiting - running.length - counts.failed;
+  const fenced = Math.min(counts.fenced, Math.max(0, undone));
+  const doneAlready = array.doneAlready + counts.fenced - fenced;
+  return { ...progress, counts: { ...counts, fenced }, array: { ...array, doneAlready } };
 }
 
 /** Throws status 64 if this machine cannot run any of the tasks. */
@@ -154,6 +178,9 @@ function countsOf({ counts, array, running }: Progress): ArrayCounts {
   const { waiting = 0, doneAlready = 0 } = array ?? {};
   return { waiting, running: running.length, done, doneAlready, failed, fenced };
 }
+
+/** The array is over, and waits no longer for a store that does not answer. */
+const LAST_LOOK_MS = 30_000;
 
 /** Some indices are not done: the same status as that of `capture status`. */
 const SOME_NOT_DONE: ExitStatus = 1;

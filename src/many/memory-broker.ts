@@ -13,10 +13,14 @@ interface WaitingIndex {
   readonly failedBefore: number;
 }
 
+/** The key of the newest record of an index; empty if there is none. */
+export type LastSeen = (index: number) => string;
+
 export class MemoryBroker implements WorkerBroker {
   readonly lockMs = LOCK_MS;
   readonly #submission: Submission;
   readonly #fresh: Uint32Array;
+  readonly #lastSeen: LastSeen | undefined;
   /** Position of the next fresh index; all before it were taken. */
   #at = 0;
   readonly #givenBack = new Fifo();
@@ -24,10 +28,11 @@ export class MemoryBroker implements WorkerBroker {
   readonly #running = new Set<TakenJob>();
   #failed = 0;
 
-  /** `fresh` is ascending. Fresh indices come after those that were given back, and before those that failed. */
-  constructor(submission: Submission, fresh: Uint32Array) {
+  /** `lastSeen`: undefined if the store was not asked. Fresh indices keep their order; they come after those that were given back, and before those that failed. */
+  constructor(submission: Submission, fresh: Uint32Array, lastSeen?: LastSeen) {
     this.#submission = submission;
     this.#fresh = fresh;
+    this.#lastSeen = lastSeen;
   }
 
   counts(): QueueCounts {
@@ -43,9 +48,12 @@ export class MemoryBroker implements WorkerBroker {
   }
 
   take(): Promise<TakenJob | undefined> {
-    const next = this.#givenBack.take() ?? this.#takeFresh() ?? this.#retries.take();
+    const before = this.#givenBack.take();
+    const fresh = before === undefined ? this.#takeFresh() : undefined;
+    const next = before ?? fresh ?? this.#retries.take();
     if (next === undefined) return Promise.resolve(undefined);
-    const job = this.#jobOf(next);
+    const lastSeen = fresh === undefined ? undefined : this.#lastSeen?.(fresh.index);
+    const job = this.#jobOf(next, lastSeen);
     this.#running.add(job);
     return Promise.resolve(job);
   }
@@ -61,7 +69,7 @@ export class MemoryBroker implements WorkerBroker {
     return { index, failedBefore: 0 };
   }
 
-  #jobOf(waiting: WaitingIndex): TakenJob {
+  #jobOf(waiting: WaitingIndex, lastSeen: string | undefined): TakenJob {
     const { index, failedBefore } = waiting;
     const { name, retries } = this.#submission;
     const end = (): boolean => this.#running.delete(job);
@@ -69,6 +77,7 @@ export class MemoryBroker implements WorkerBroker {
       submission: name,
       task: { value: { format: 1, index } },
       failedBefore,
+      lastSeen,
       done: () => Promise.resolve(end()),
       failed: (_reason, isFinal) => {
         if (!end()) return Promise.resolve('lost');

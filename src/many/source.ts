@@ -6,6 +6,7 @@ import type { Log } from '../log/log.ts';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { TaskNeeds } from '../model/many/admission.ts';
+import { LAST_SEEN_VARIABLE } from '../model/format/shared-sidecar.ts';
 import type { QueuedTask, Submission } from '../model/many/submission.ts';
 import { showPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
@@ -171,6 +172,7 @@ export class BrokerSource implements TaskSource<SubmittedTask> {
           ...env,
           // Like PBS_O_WORKDIR and SLURM_SUBMIT_DIR: the task itself runs elsewhere.
           CAPTURED_SUBMIT_DIR: submission.cwd,
+          ...(job.lastSeen === undefined ? {} : { [LAST_SEEN_VARIABLE]: job.lastSeen }),
           ...(preparedDir === undefined ? {} : { CAPTURED_PREPARED_DIR: preparedDir }),
         },
         cwd,

@@ -1,7 +1,8 @@
 // What a user sees while a worker runs. On a terminal: the counts and the tasks, redrawn below the messages. In a log:
-// one line a minute.
+// one line a minute, later fewer.
 import { createLogUpdate } from 'log-update';
 import { type Column, fitted, numberText, tableLines } from '../array/columns.ts';
+import { tellNowAndThen } from '../array/progress.ts';
 import type { Log } from '../log/log.ts';
 import type { LifeNumbers } from '../model/format/shared-sidecar.ts';
 import type { RunningTask } from '../model/many/admission.ts';
@@ -11,7 +12,6 @@ import { clockMs } from '../native/clock.ts';
 import type { OutcomeCounts } from './outcomes.ts';
 
 const DRAWN_EVERY_MS = 500;
-const TOLD_EVERY_MS = 60_000;
 const BAR_WIDTH = 30;
 /** Used if the terminal does not report its size. */
 const SIZE: Size = { rows: 24, columns: 80 };
@@ -61,11 +61,11 @@ export interface View {
 /** `progress` is undefined before anything runs. */
 export function openView(log: Log, progress: () => Progress | undefined): View {
   if (log.draw === undefined) {
-    const timer = setInterval(() => {
+    const { close } = tellNowAndThen(() => {
       const now = progress();
       if (now !== undefined) log.info(progressText(now), { ...now.numbers });
-    }, TOLD_EVERY_MS);
-    return { log, close: () => clearInterval(timer) };
+    });
+    return { log, close };
   }
   const draw = createLogUpdate(process.stderr, { showCursor: true });
   let isOpen = true;

@@ -31,6 +31,8 @@ interface ClaimOptions {
   readonly bodyOf: (attempt: number) => { readonly text: string; readonly push: string };
   /** Continue even if the store ignores create-only puts. */
   readonly unfenced: boolean;
+  /** Leave the index to an attempt that claims it at the same time. */
+  readonly yields?: boolean;
   readonly signal?: AbortSignal;
   /** How long a listing may lag, ms; default 30 s. */
   readonly staleMs?: number;
@@ -54,8 +56,10 @@ export async function claimAttempt(options: ClaimOptions): Promise<number> {
       reached('claim.won');
       return attempt;
     }
+    const isRival = isClaim(await readClaim(store, scope, attempt, signal));
+    if (isRival && options.yields === true) throw atWorkError(attempt);
     // A listing that lags would hide everything that attempt has stored.
-    const listing = isClaim(await readClaim(store, scope, attempt, signal))
+    const listing = isRival
       ? await listWithClaim(store, scope, attempt, { signal, waitMs: options.staleMs })
       : await listRecords(store, scope, signal);
     attempt = Math.max(attempt, listing.newestAttempt) + 1;
@@ -67,6 +71,13 @@ export async function claimAttempt(options: ClaimOptions): Promise<number> {
       hint: 'check that nothing else writes below .capture/ of this prefix',
     },
   );
+}
+
+/** Another attempt has the index, and is left alone. */
+export function atWorkError(attempt: number): CaptureError {
+  return new CaptureError(EXIT.fenced, `attempt ${attempt} of another capture works on this index`, {
+    hint: 'leave it to that one; run this again if that one was killed',
+  });
 }
 
 /**

@@ -45,6 +45,20 @@ describe('as every broker', () => {
   );
 });
 
+it('tells what was seen of an index before, but only for its first start', async () => {
+  const broker = new MemoryBroker(
+    submission({ retries: 1 }),
+    Uint32Array.from([7]),
+    (index) => `key of ${index}`,
+  );
+  const first = await take(broker);
+  expect(first.lastSeen).toBe('key of 7');
+  await first.giveBack();
+  const second = await take(broker);
+  await second.failed('why', false);
+  expect([second.lastSeen, (await take(broker)).lastSeen]).toEqual([undefined, undefined]);
+});
+
 describe('the order of starts', () => {
   it('is that of the indices, and those that failed come last, as often as they have retries', async () => {
     const broker = brokerOf(3, 2);

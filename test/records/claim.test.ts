@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type KeyScope, recordKey } from '../../src/model/format/keys.ts';
 import { textWithSum } from '../../src/model/format/records.ts';
-import { Fence, FencedError } from '../../src/records/claim.ts';
+import { claimAttempt, Fence, FencedError } from '../../src/records/claim.ts';
 import { runFields } from '../../src/records/ledger.ts';
 import { type Store, StoreError } from '../../src/store/contract/store.ts';
 import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
@@ -121,5 +121,31 @@ describe('the fence', () => {
     await expect(fence.pass()).rejects.toThrow('gone');
     await expect(fence.passAnew()).rejects.toThrow('gone');
     expect(requests).toBe(2);
+  });
+});
+
+describe('a claim of a number that is taken', () => {
+  const listing = { scope: SCOPE, keys: [keyOf(3)], newestAttempt: 3 };
+  const claimed = (yields: boolean): Promise<number> =>
+    claimAttempt({
+      store,
+      scope: SCOPE,
+      listing,
+      unfenced: false,
+      yields,
+      bodyOf: (attempt) => ({ text: JSON.stringify({ attempt }), push: 'p' }),
+    });
+
+  it('takes the next one, or leaves the index to the other attempt', async () => {
+    claim(4, 'theirs');
+    expect(await claimed(false)).toBe(5);
+    store.objects.delete(keyOf(5));
+    await expect(claimed(true)).rejects.toMatchObject({ status: 76 });
+    expect(store.objects.has(keyOf(5))).toBe(false);
+  });
+
+  it('takes the next one if no attempt has taken it', async () => {
+    store.objects.set(keyOf(4), { bytes: Buffer.from('<html>'), meta: {} });
+    expect(await claimed(true)).toBe(5);
   });
 });

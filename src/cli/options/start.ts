@@ -1,5 +1,6 @@
 // The options for the start: what to restore before the task runs, and whether to run it at all.
 import type { Settings } from '../../model/format/settings.ts';
+import { LAST_SEEN_VARIABLE } from '../../model/format/shared-sidecar.ts';
 import { choice } from './readers.ts';
 import { group, RESTORING, RUN } from './spec.ts';
 import type { RunCaller, Values } from './values.ts';
@@ -23,9 +24,10 @@ export const START = group('Start of the task:', {
 
 export function startOf(
   values: Values,
-  { command }: RunCaller,
-): Pick<Settings, 'handoff' | 'restore' | 'skipDone' | 'onLocal'> {
+  { command, env }: RunCaller,
+): Pick<Settings, 'handoff' | 'restore' | 'skipDone' | 'lastSeen' | 'onLocal'> {
   const { noRestore, ...start } = values.all(START);
   // `capture restore` has already restored the files; next to the task's container they belong to the task.
-  return { ...start, restore: command !== 'watch' && !noRestore };
+  const lastSeen = command === 'run' ? env[LAST_SEEN_VARIABLE] : undefined;
+  return { ...start, lastSeen, restore: command !== 'watch' && !noRestore };
 }

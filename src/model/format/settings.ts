@@ -121,6 +121,8 @@ export interface Settings {
   readonly rescanMs: number;
   readonly restore: boolean;
   readonly skipDone: boolean;
+  /** The key of the newest record of this index when `capture array` began; empty if there was none. */
+  readonly lastSeen?: string | undefined;
   readonly onLocal: 'stored' | 'newest';
   readonly preemptedStatus: number;
   /**

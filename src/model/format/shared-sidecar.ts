@@ -10,6 +10,8 @@ export const SIDECAR_VARIABLE = 'CAPTURED_SIDECAR';
  * messages refer to one clock, even after a sidecar was replaced.
  */
 export const CLOCK_VARIABLE = 'CAPTURED_CLOCK';
+/** The key of the newest record of its index when the array began; empty if there was none. */
+export const LAST_SEEN_VARIABLE = 'CAPTURED_LAST_SEEN';
 
 /** What one task, or all tasks of a shared sidecar, have stored, and what still waits. */
 export interface LifeNumbers {

@@ -115,6 +115,7 @@ async function claimOrResume({
     scope,
     listing,
     unfenced: settings.to.unfenced,
+    yields: settings.lastSeen !== undefined,
     signal,
     bodyOf: (number) => startedRecord({ ...common, attempt: number }),
   });

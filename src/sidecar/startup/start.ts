@@ -35,6 +35,7 @@ import { TaskNews } from '../run/task-news.ts';
 import type { Places } from '../run/places.ts';
 import type { OwnUse, Shared } from '../run/shared.ts';
 import { type AttemptOptions, openAttempt } from './attempt.ts';
+import { refuseAtWork } from './at-work.ts';
 import { doneAttempt } from './done-already.ts';
 import { endEarlierTask } from './earlier-task.ts';
 import { handoverFor, restoredBefore } from './handover.ts';
@@ -83,6 +84,7 @@ export async function startAttempt(options: StartOptions): Promise<StartResult> 
         return { kind: 'done-already', attempt: done };
       }
     }
+    if (attempt === undefined) refuseAtWork(opened.listing, settings.lastSeen);
     await takeWorkdir(options, opened.root, owned);
     return await beginAttempt(options, opened, owned);
   } catch (error) {
