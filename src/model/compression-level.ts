@@ -43,5 +43,7 @@ export function bestLevel(
     if (other.ratio * WORTH_GAIN > least.ratio) continue;
     if (best === undefined || rateOf(other) > rateOf(best)) best = other;
   }
-  return best !== undefined && rateOf(best) >= rateOf(least) * WORTH_GAIN ? best : least;
+  // Over a slow link the gain is the one of the ratios, which is enough: rounding must not make it less.
+  const leastGain = WORTH_GAIN * (1 - Number.EPSILON * 8);
+  return best !== undefined && rateOf(best) >= rateOf(least) * leastGain ? best : least;
 }
