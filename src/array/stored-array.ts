@@ -96,8 +96,21 @@ export async function findArray(
   return { store, taskName: taskName ?? (await onlyTask(store, signal)) };
 }
 
+/**
+ * The tasks that have stored something. Some servers answer a listing with a delimiter with nothing; then the keys
+ * themselves say it.
+ */
+export async function taskNames(store: Store, signal: AbortSignal): Promise<readonly string[]> {
+  const folders = (await store.folders(TASKS_PREFIX, signal)).filter(isTaskName);
+  if (folders.length > 0 || !store.listsByPage) return folders;
+  const names = new Set<string>();
+  for await (const { key } of store.list(TASKS_PREFIX, signal))
+    names.add(key.slice(TASKS_PREFIX.length).split('/', 1)[0] ?? '');
+  return [...names].filter(isTaskName);
+}
+
 async function onlyTask(store: Store, signal: AbortSignal): Promise<string> {
-  const names = (await store.folders(TASKS_PREFIX, signal)).filter(isTaskName);
+  const names = await taskNames(store, signal);
   const [name] = names;
   if (name === undefined) throw nothingThere(store);
   if (names.length === 1) return name;

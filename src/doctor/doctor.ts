@@ -14,7 +14,7 @@ import { type Store, StoreError } from '../store/contract/store.ts';
 import { storeDirectory } from '../store/url.ts';
 import { thisSystem } from '../watch/watcher.ts';
 import { fail, type Finding, warn } from './finding.ts';
-import { examineNotices, examineScheduler, type Job } from './job.ts';
+import { askSlurm, examineNotices, examineScheduler, type Job } from './job.ts';
 import { examineMemory, examineSpool, examineStorePlace, examineWorkdir, type Places } from './places.ts';
 import { examineProgram, type Packages, thesePackages } from './program.ts';
 import { examineStore } from './store.ts';
@@ -52,7 +52,12 @@ export function thisNode(options: NodeOptions): Node {
     packages: thesePackages,
     places: { workdir, spoolDir, spoolLimitBytes, workdirProblem, memory: cgroupMemory },
     watching: { system: thisSystem, inotifyUse: inotifyUseHere, writerOf: writerState },
-    job: { env, readText, probeCloud: () => probeCloud({ env, withinMs: NOTICE_WITHIN_MS, signal }) },
+    job: {
+      env,
+      readText,
+      probeCloud: () => probeCloud({ env, withinMs: NOTICE_WITHIN_MS, signal }),
+      askSlurm: () => askSlurm(env, signal),
+    },
   };
 }
 
@@ -64,7 +69,7 @@ export async function* examineNode({ packages, places, watching, job }: Node): A
   if (workdir.level !== 'fail') yield* examineWatching(places.workdir, watching);
   yield await examineSpool(places);
   yield examineMemory(places);
-  yield examineScheduler(job);
+  yield await examineScheduler(job);
   yield await examineNotices(job);
 }
 

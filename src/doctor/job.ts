@@ -3,8 +3,10 @@
 import { isMistake } from '../model/errors.ts';
 import { formatMs } from '../model/units.ts';
 import type { CloudProbe } from '../notices/cloud-probe.ts';
-import { defaultGraceMs } from '../scheduler/grace.ts';
+import { askProgram } from '../native/ask-program.ts';
+import { defaultGraceMs, graceOf } from '../scheduler/grace.ts';
 import { identify } from '../scheduler/identity.ts';
+import { type SlurmConfig, slurmConfig } from '../scheduler/slurm-answers.ts';
 import { parallelStep } from '../scheduler/parallel-step.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
@@ -12,9 +14,11 @@ export interface Job {
   readonly env: NodeJS.ProcessEnv;
   readonly readText: (file: string) => string;
   readonly probeCloud: () => Promise<CloudProbe>;
+  /** In a job of Slurm. Undefined if it does not answer. */
+  readonly askSlurm: () => Promise<SlurmConfig | undefined>;
 }
 
-export function examineScheduler({ env, readText }: Job): Finding {
+export async function examineScheduler({ env, readText, askSlurm }: Job): Promise<Finding> {
   const found = identify(env, undefined, readText);
   if (isMistake(found)) return fail('scheduler', found.message, found.hint);
   const inStep = parallelStep(env, './task');
@@ -33,8 +37,24 @@ export function examineScheduler({ env, readText }: Job): Finding {
     ...(engine?.attempt === undefined ? [] : [`${engine.attempt.source} ${engine.attempt.value}`]),
     `${formatMs(graceMs)} from SIGTERM to the end, unless --grace says otherwise`,
   ].join('; ');
-  return ok('scheduler', says, facts);
+  const killWaitMs = engine?.name === 'Slurm' ? (await askSlurm())?.killWaitMs : undefined;
+  const siteMs = killWaitMs === undefined ? graceMs : graceOf(killWaitMs);
+  if (siteMs === graceMs) return ok('scheduler', says, facts);
+  const about = `${says}; but this Slurm kills ${formatMs(killWaitMs ?? 0)} after SIGTERM (KillWait)`;
+  const mend = `--grace ${Math.max(1, Math.floor(siteMs / 1000))}s, in your jobs or as CAPTURE_GRACE`;
+  return warn('scheduler', about, mend, facts);
 }
+
+/** In a job of Slurm, `scontrol show config`. */
+export async function askSlurm(
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+): Promise<SlurmConfig | undefined> {
+  const asked = askProgram('scontrol', ['show', 'config'], { env, signal, withinMs: SLURM_WITHIN_MS });
+  return asked.then(slurmConfig, () => undefined);
+}
+
+const SLURM_WITHIN_MS = 10_000;
 
 export async function examineNotices({ probeCloud: audible }: Job): Promise<Finding> {
   const found = await audible();

@@ -31,5 +31,10 @@ export function defaultGraceMs(env: NodeJS.ProcessEnv): number {
   const found = PLATFORMS.filter(({ variable }) => (env[variable] ?? '') !== '').map(
     ({ killAfterMs }) => killAfterMs,
   );
-  return (found.length === 0 ? ELSEWHERE_MS : Math.min(...found)) - MARGIN_MS;
+  return graceOf(found.length === 0 ? ELSEWHERE_MS : Math.min(...found));
+}
+
+/** The grace where SIGKILL comes so long after SIGTERM, ms. */
+export function graceOf(killAfterMs: number): number {
+  return killAfterMs - MARGIN_MS;
 }

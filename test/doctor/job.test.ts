@@ -7,6 +7,7 @@ const job = (env: NodeJS.ProcessEnv, audible: CloudProbe = { kind: 'no-cloud' })
   env,
   readText: () => 'ProcId = 4\nNumJobStarts = 2\n',
   probeCloud: async () => audible,
+  askSlurm: async () => undefined,
 });
 
 describe('the scheduler', () => {
@@ -22,19 +23,33 @@ describe('the scheduler', () => {
     ],
     [{ _CONDOR_JOB_AD: 'ad' }, { engine: 'HTCondor', index: '4', attempt: '2', graceMs: 27_000 }],
     [{}, { graceMs: 27_000 }],
-  ])('in %j is %j', (env, facts) => {
-    expect(examineScheduler(job(env))).toMatchObject({ level: 'ok', facts });
-    expect(Object.keys(examineScheduler(job(env)).facts ?? {}).toSorted()).toEqual(
-      Object.keys(facts).toSorted(),
-    );
+  ])('in %j is %j', async (env, facts) => {
+    const found = await examineScheduler(job(env));
+    expect(found).toMatchObject({ level: 'ok', facts });
+    expect(Object.keys(found.facts ?? {}).toSorted()).toEqual(Object.keys(facts).toSorted());
   });
 
-  it('with an index that no key can have is a failure', () => {
-    expect(examineScheduler(job({ JOB_ARRAY_INDEX: 'a b' }))).toMatchObject({ level: 'fail' });
+  it.each([
+    [6000, '--grace 3s'],
+    [120_000, '--grace 117s'],
+  ])(
+    'that kills after %d ms and not after 30 s is told, with the grace that fits',
+    async (killWaitMs, mend) => {
+      const askSlurm: Job['askSlurm'] = async () => ({ cluster: 'lab', hidesJobs: false, killWaitMs });
+      const found = await examineScheduler({ ...job({ SLURM_JOB_ID: '12' }), askSlurm });
+      expect(found).toMatchObject({ level: 'warn' });
+      expect(found).toHaveProperty('mend', expect.stringContaining(mend));
+      const outside = await examineScheduler({ ...job({}), askSlurm });
+      expect(outside).toMatchObject({ level: 'ok' });
+    },
+  );
+
+  it('with an index that no key can have is a failure', async () => {
+    expect(await examineScheduler(job({ JOB_ARRAY_INDEX: 'a b' }))).toMatchObject({ level: 'fail' });
   });
 
-  it('that has started us as one of several ranks is a failure', () => {
-    const found = examineScheduler(job({ SLURM_JOB_ID: '1', SLURM_STEP_ID: '0', SLURM_NTASKS: '4' }));
+  it('that has started us as one of several ranks is a failure', async () => {
+    const found = await examineScheduler(job({ SLURM_JOB_ID: '1', SLURM_STEP_ID: '0', SLURM_NTASKS: '4' }));
     expect(found).toMatchObject({ level: 'fail', mend: 'capture ... -- srun ./task' });
   });
 });

@@ -1,12 +1,11 @@
 // One pruning: reads a listing of the store once, and checks each index with deletable objects. It keeps a few hundred
 // bytes per index in memory, and nothing per object.
 import { parseRecordKey, TASKS_PREFIX } from '../../model/format/keys.ts';
-import { isTaskName } from '../../model/format/task-name.ts';
 import { isLast, RECORD_KINDS } from '../../model/format/records.ts';
 import { forEachAtOnce } from '../../model/waiting.ts';
 import { listRecords } from '../../records/list.ts';
 import type { ListedObject, ObjectHead } from '../../store/contract/store.ts';
-import type { StoredArray } from '../stored-array.ts';
+import { type StoredArray, taskNames } from '../stored-array.ts';
 import type { IndexRow } from '../survey.ts';
 import { type EndedIndex, endedIndex, isStartedAgain } from './ended-index.ts';
 import { type Kind, shapeOf } from '../shape.ts';
@@ -113,8 +112,7 @@ export class Pruning {
   /** Checks all tasks that share the prefix, because the key of a result does not name its task. */
   async #isOver(index: string): Promise<boolean> {
     const { store } = this.#array;
-    const folders = (await store.folders(TASKS_PREFIX, this.#signal)).filter(isTaskName);
-    for (const taskName of folders) {
+    for (const taskName of await taskNames(store, this.#signal)) {
       const { keys } = await listRecords(store, { taskName, index }, this.#signal);
       const kinds = keys.map((key) => parseRecordKey(key)?.kind);
       const newest = RECORD_KINDS.find((kind) => kind === kinds.findLast((one) => one !== 'list'));
