@@ -7,14 +7,9 @@ store=${1:-$PWD/capture-store}
 mkdir -p "$store" && cp examples/demo/heat.json "$store/" || exit
 
 attempt() { # <index>
-  work=$(mktemp -d) || exit
-  capture --to "$store" --index "$1" --workdir "$work" --skip-done --max-attempts 10 \
+  capture --to "$store" --index "$1" --workdir auto --skip-done --max-attempts 10 \
     --inputs heat.json --results 'frame.*.pgm' --results final.dat --checkpoints heat.chk -- heat.mjs
   status=$?
-  # If the task is done, or will be run again, the store has the files. Otherwise, for example if something could not be
-# stored (74), the directory stays.
-  case $status in 0 | 75) rm -rf "$work" ;; esac
-  return $status
 }
 
 for index in 0 1 2 3; do

@@ -83,7 +83,7 @@ export function settingsOf(values: Values, run: Omit<RunCaller, 'workdir'>): Set
   };
   // Options that are valid alone, but contradict each other.
   refuseStore(values, settings, caller);
-  refuseLocal(values, settings);
+  refuseLocal(values, settings, run.command);
   refuseCheckpoints(values);
   refuseNotices(values);
   refuseOutput(values);

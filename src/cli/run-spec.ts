@@ -8,8 +8,10 @@ import { parallelStep } from '../scheduler/parallel-step.ts';
 import type { CommandHelp, CommandSpec, Line } from './command.ts';
 import { isJobFile } from './command-line.ts';
 import { commandsBehind } from './commands.ts';
-import type { TaskCommand } from './job/tasks.ts';
+import { refuseMissingProgram, warnOfFilesHere } from './job/from-here.ts';
+import { fromHere, type TaskCommand } from './job/tasks.ts';
 import { idleOptionsOf, optionsOf, settingsOf } from './options.ts';
+import { makesWorkdir as makesOwnWorkdir } from './options/local.ts';
 import { MESSAGES } from './options/messages.ts';
 import type { RunName } from './options/spec.ts';
 import { START } from './options/start.ts';
@@ -28,6 +30,8 @@ export interface RunRequest {
   readonly settings: Settings;
   /** Empty for `watch` and `restore`. */
   readonly task: Task;
+  /** `--workdir auto`: the directory in the settings does not exist yet. */
+  readonly makesWorkdir: boolean;
   readonly dryRun: boolean;
 }
 
@@ -132,7 +136,8 @@ function readRun(command: RunName, line: Line): RunRequest | undefined {
   const { values, given, env, cwd, outside } = line;
   if (command === 'run') refuseMissingTask(line);
   const named = settingsOf(values, { command, env, cwd, outside, argv: namingWords(line) });
-  const { argv, env: ofTask } = taskOf(line, named);
+  const makesWorkdir = makesOwnWorkdir(values);
+  const { argv, env: ofTask } = makesWorkdir ? elsewhere(line, named) : taskOf(line, named);
   const settings = { ...named, identity: { ...named.identity, argv } };
   const [program = '', ...args] = argv;
   const inStep = program === '' ? undefined : parallelStep(env, program);
@@ -140,7 +145,7 @@ function readRun(command: RunName, line: Line): RunRequest | undefined {
   if (given.has(START.handoff.name)) values.refuseAll(mistakesOfWatch(line));
   line.warn(warningsOf({ settings, command, given, env, outside }));
   const task = { command: program, args, env: ofTask };
-  return { settings, task, dryRun: values.has(MESSAGES.dryRun) };
+  return { settings, task, makesWorkdir, dryRun: values.has(MESSAGES.dryRun) };
 }
 
 /**
@@ -162,6 +167,15 @@ function taskOf({ task, job, values, cwd }: Line, { identity }: Settings): TaskC
   }
   values.refuseAll(found);
   return { argv: [], env: {} };
+}
+
+/** The task for a directory of its own, as `capture array` has them: same rules, same warnings. */
+function elsewhere(line: Line, settings: Settings): TaskCommand {
+  const { argv, env } = taskOf(line, settings);
+  const named = { argv, isShell: line.task?.kind === 'shell' };
+  refuseMissingProgram(line, named, true);
+  warnOfFilesHere(line, named, settings.manifest);
+  return { argv: fromHere(argv, line.cwd), env: { CAPTURED_SUBMIT_DIR: line.cwd, ...env } };
 }
 
 /**

@@ -8,6 +8,7 @@ import { showJson, showPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
 import type { StartedSidecar } from '../launch/sidecar-start.ts';
 import type { Command, CommandSpec, Tools } from './command.ts';
+import type { FreshWorkdir } from './fresh-workdir.ts';
 import { failed, untilStopped } from './program.ts';
 import { RESTORE_SPEC, RUN_SPEC, type RunRequest, WATCH_SPEC } from './run-spec.ts';
 import type { DryRunLine } from './standalone.ts';
@@ -30,14 +31,39 @@ function commandOf(spec: CommandSpec<RunRequest>, act: Act): Command<RunRequest>
   return {
     ...spec,
     indexOf: ({ settings }) => settings.identity.index,
-    act: (request, tools) => (request.dryRun ? dryRun(spec, request, tools) : act(request, tools)),
+    act: (request, tools) =>
+      request.dryRun ? inWorkdir(request, tools, (one) => dryRun(spec, one, tools)) : act(request, tools),
   };
 }
 
+/** With `--workdir auto`, makes the directory first. */
+async function inWorkdir(
+  request: RunRequest,
+  { log }: Tools,
+  act: (request: RunRequest, fresh?: FreshWorkdir) => Promise<ExitStatus>,
+): Promise<ExitStatus> {
+  if (!request.makesWorkdir) return act(request);
+  const { openFreshWorkdir } = await import('./fresh-workdir.ts');
+  const fresh = await openFreshWorkdir(request.settings, log);
+  try {
+    return await act({ ...request, settings: { ...request.settings, workdir: fresh.path } }, fresh);
+  } finally {
+    await fresh.close();
+  }
+}
+
 async function run(
+  request: RunRequest,
+  tools: Tools,
+  startedSidecar: StartedSidecar | undefined,
+): Promise<ExitStatus> {
+  return inWorkdir(request, tools, (one, fresh) => runIn(one, tools, { startedSidecar, fresh }));
+}
+
+async function runIn(
   { settings, task }: RunRequest,
   { log, env }: Tools,
-  startedSidecar: StartedSidecar | undefined,
+  { startedSidecar, fresh }: { startedSidecar: StartedSidecar | undefined; fresh: FreshWorkdir | undefined },
 ): Promise<ExitStatus> {
   // The task inherits our environment.
   Object.assign(process.env, task.env);
@@ -52,6 +78,7 @@ async function run(
     startedSidecar,
     say: (line, level, fields) => log[level](line, fields),
     ignoredSignals: readInherited(env).ignoredSignals,
+    ended: fresh?.ended,
   });
 }
 

@@ -46,6 +46,8 @@ interface LaunchOptions {
   readonly say: (line: string, level: 'info' | 'warn' | 'error', fields?: MessageFields) => void;
   /** Signals that the caller ignored: they stay ignored, for the task too. */
   readonly ignoredSignals: ReadonlySet<string>;
+  /** Called once nothing works in the work directory any more. `hasRun`: the task had been started. */
+  readonly ended?: ((status: ExitStatus, hasRun: boolean) => Promise<void>) | undefined;
 }
 
 /** Everything that lives as long as the launch. */
@@ -104,7 +106,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
     warn: (line, hint) => say(line, 'warn', { event: 'sidecar-restarted', hint }),
   });
   try {
-    const status = await run({
+    const launched: Launch = {
       ...options,
       say,
       file,
@@ -115,12 +117,9 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
       orphans,
       sidecar,
       supervision,
-    });
-    // Requeue here, while signals are still handled: requeueing ends the job, and this process with it.
-    if (status === settings.preemptedStatus && settings.requeue !== undefined) {
-      const deadlineMs = supervision.lastCall.deadlineMs();
-      await requeue(settings.requeue, { ownChildren, deadlineMs, say });
-    }
+    };
+    const status = await run(launched);
+    await finish(launched, status);
     return status;
   } finally {
     await sidecar.close();
@@ -143,6 +142,17 @@ function runnerPid(): string | undefined {
 /** If the runner dies, nobody accounts for its tasks. So its death counts as a preemption of each. */
 function endWithRunner(pid: string | undefined): void {
   if (pid !== undefined && !signalAtDeathOf(Number(pid), 'SIGTERM')) sendSignal(process.pid, 'SIGTERM');
+}
+
+/** After the run, while signals are still handled: requeueing ends the job, and this process with it. */
+async function finish(
+  { settings, ended, supervision, ownChildren, say }: Launch,
+  status: ExitStatus,
+): Promise<void> {
+  await ended?.(status, supervision.hasTaskEnded);
+  if (status !== settings.preemptedStatus || settings.requeue === undefined) return;
+  const deadlineMs = supervision.lastCall.deadlineMs();
+  await requeue(settings.requeue, { ownChildren, deadlineMs, say });
 }
 
 async function run(launched: Launch): Promise<ExitStatus> {

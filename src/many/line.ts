@@ -2,8 +2,10 @@
 // so that a mistake is reported once, before anything starts.
 import path from 'node:path';
 import type { CommandSpec, Line } from '../cli/command.ts';
+import { refuseMissingProgram, warnOfFilesHere } from '../cli/job/from-here.ts';
 import { type Tasks, tasksOf } from '../cli/job/tasks.ts';
 import { IDENTITY } from '../cli/options/identity.ts';
+import { NO_STORE, SOME_WORKDIR } from '../cli/options/local.ts';
 import { MESSAGES } from '../cli/options/messages.ts';
 import { envNameOf } from '../cli/options/spec.ts';
 import { STOP } from '../cli/options/stop.ts';
@@ -12,12 +14,11 @@ import { DEFAULT_TASK_NAME } from '../cli/options/task-name.ts';
 import type { Caller, Values, ValuesOf } from '../cli/options/values.ts';
 import { type Parsed, readLine } from '../cli/read-line.ts';
 import { RUN_SPEC, type RunRequest } from '../cli/run-spec.ts';
-import { type Mistake, reasonOf } from '../model/errors.ts';
+import { reasonOf } from '../model/errors.ts';
 import type { Settings } from '../model/format/settings.ts';
 import { indicesOf } from '../model/index-set.ts';
 import type { TaskNeeds } from '../model/many/admission.ts';
 import { showPath } from '../model/path.ts';
-import { refuseMissingProgram, warnOfFilesHere } from './from-here.ts';
 import {
   ALL_OPTIONS,
   ARRAY,
@@ -123,12 +124,6 @@ function refuseContradictions({ given, values }: Line): void {
     values.refuse(`${logOutput.source} and --no-logs contradict each other`, 'leave one of them out');
 }
 
-export const NO_STORE: Mistake = {
-  message:
-    'no --to is given: the work directory of a task is removed when it is done, and nothing would be left',
-  hint: '--to s3://bucket/prefix, or a directory',
-};
-
 /** Undefined if no tasks are given, or if a mistake was reported. */
 export function readTasks({ values, task: command, cwd, outside }: Line): Tasks | undefined {
   const set = values.of(ARRAY.set);
@@ -159,9 +154,6 @@ export function settingsOfRun(
   const caller = { env: withoutOwn(env), cwd, outside: { ...outside, workdirProblem: () => undefined } };
   return readLine(RUN_SPEC, words, caller);
 }
-
-/** A placeholder that no pattern may name and no store can contain. */
-const SOME_WORKDIR = '/dev/shm/capture-array.XXXXXX/0';
 
 /** The environment without the variables of options that belong to the array or to one run only. */
 export function withoutOwn(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {

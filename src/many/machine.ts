@@ -1,8 +1,8 @@
 // What this machine has and what is free: cores by affinity and cgroup, memory by cgroup and kernel, memory pressure
 // (PSI), and load. Tests have machines of their own.
-import fs from 'node:fs';
 import os from 'node:os';
 import { cgroupCores, cgroupMemory, memoryPressure } from '../native/cgroup.ts';
+import { availableMemoryBytes } from '../native/available-memory.ts';
 import { addTree, type ProcessFacts } from '../native/proc-reader.ts';
 import { type Memory, MemoryReader } from '../native/process-use.ts';
 
@@ -27,26 +27,12 @@ export function thisMachine(): ThisMachine {
   return {
     cores: Math.min(os.availableParallelism(), cgroupCores()),
     memoryBytes: Math.min(os.totalmem(), cgroupMemory()?.limit ?? Infinity),
-    now: () => {
-      const cgroup = cgroupMemory();
-      const left = cgroup === undefined ? Infinity : cgroup.limit - cgroup.used;
-      return {
-        availableBytes: Math.max(0, Math.min(availableBytes(), left)),
-        psiFullPercent: memoryPressure() ?? 0,
-        load: os.loadavg()[0] ?? 0,
-      };
-    },
+    now: () => ({
+      availableBytes: availableMemoryBytes(),
+      psiFullPercent: memoryPressure() ?? 0,
+      load: os.loadavg()[0] ?? 0,
+    }),
   };
-}
-
-/** MemAvailable of proc_meminfo(5): what programs can allocate without swapping. */
-function availableBytes(): number {
-  try {
-    const kib = /^MemAvailable:\s+(\d+) kB$/m.exec(fs.readFileSync('/proc/meminfo', 'latin1'))?.[1];
-    return kib === undefined ? os.freemem() : Number(kib) * 1024;
-  } catch {
-    return os.freemem();
-  }
 }
 
 /** The memory of one process and all its descendants, for repeated reads. */

@@ -14,9 +14,9 @@ import type { JoblogFile } from './joblog.ts';
 import { lastLines } from './last-lines.ts';
 import type { LauncherEnd } from './launcher.ts';
 import type { JobLeases } from './leases.ts';
-import { UNSAVED_HINT } from './left-work.ts';
+import { UNSAVED_HINT } from '../scratch/left-work.ts';
 import type { StartedTask, TooLarge } from './runner.ts';
-import type { TaskDir } from './scratch.ts';
+import type { TaskDir } from '../scratch/scratch.ts';
 
 /** A task of a submission that runs or has run. */
 export interface SubmittedTask extends StartedTask {

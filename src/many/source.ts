@@ -17,7 +17,7 @@ import type { JobLeases } from './leases.ts';
 import type { SubmittedTask, TaskOutcomes } from './outcomes.ts';
 import type { Prepared } from './prepare.ts';
 import type { TaskSource, TooLarge } from './runner.ts';
-import type { Scratch } from './scratch.ts';
+import type { Scratch } from '../scratch/scratch.ts';
 import { mayShareSidecar } from './shared-sidecar.ts';
 
 /**

@@ -17,7 +17,7 @@ import { noticeOption, openSharedNotice } from './notice.ts';
 import { type SubmittedTask, TaskOutcomes } from './outcomes.ts';
 import { openPrepared, type Prepared } from './prepare.ts';
 import { Runner } from './runner.ts';
-import { openScratch, type Scratch } from './scratch.ts';
+import { openScratch, type Scratch } from '../scratch/scratch.ts';
 import { openSharedSidecar, type SharedSidecar } from './shared-sidecar.ts';
 import { BrokerSource, type CommandOf, needsOf, readinessOf } from './source.ts';
 import type { Force, StopEscalation } from './stop-escalation.ts';
@@ -96,7 +96,8 @@ async function openBase(options: WorkOptions, owned: CloseStack): Promise<Base> 
       ? undefined
       : owned.add(openJoblog(use.joblog, tools.log), (file) => file.close());
   const { availableBytes } = machine.now();
-  const needs = { tasksAtOnce, hasAllTries: array !== undefined, availableBytes, log: tools.log };
+  const nameIt = (what: string): string => `name ${what} with --scratch`;
+  const needs = { tasksAtOnce, hasAllTries: array !== undefined, availableBytes, nameIt, log: tools.log };
   const scratch = owned.add(await openScratch(use.scratch, needs), (one) => one.close());
   const ownChildren = new Set<number>();
   // Orphans of a killed launcher are reparented to us, also if we are process 1 of a container.

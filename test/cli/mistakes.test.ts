@@ -161,6 +161,25 @@ describe('a mistake', () => {
       ['--max-attempts', '3', '--again-status', '75', ...TASK],
       '--max-attempts 3: it would end with 75 (--again-status), which asks to be run again',
     ],
+    [['--workdir', 'auto', '--', 'task'], 'no --to is given: the work directory of a task is removed'],
+    [
+      ['--workdir', 'auto', '--to', '/s', '--keep', '--', 'task'],
+      '--workdir auto and --keep contradict each other',
+    ],
+    [
+      ['--workdir', 'auto', '--to', '/s', '--reclaim', 'never', '--', 'task'],
+      '--workdir auto and --reclaim never contradict each other',
+    ],
+    [
+      ['--workdir', 'auto', '--to', '/s', '--shared-workdir', '-r', 'r', '--', 'task'],
+      '--workdir auto and --shared-workdir contradict each other',
+    ],
+    [
+      ['--workdir', 'auto', '--to', '/s', ...TASK],
+      "the task's program './task' does not exist: there is no file /task",
+    ],
+    [['watch', '--workdir', 'auto', '-r', 'r'], '--workdir auto: only a run makes its work directory itself'],
+    [['restore', '--workdir', 'auto'], '--workdir auto: only a run makes its work directory itself'],
     [
       ['--reclaim', 'now', ...TASK],
       '--reclaim now: nothing is reclaimed for a store inside the work directory',

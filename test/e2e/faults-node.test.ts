@@ -258,7 +258,7 @@ describe('a store that is full', () => {
     expect(full.stderr()).toMatch(/NOT stored: big \(put .*no space left/);
     expect(full.stdout()).toContain('./small.0\n');
     expect(full.stdout()).not.toMatch(/big\.0|tmp\/[0-9a-f]/);
-    expect(fs.readdirSync(place.work).toSorted()).toEqual(['.capture', 'big', 'seed']);
+    expect(fs.readdirSync(place.work)).toContain('big');
   });
 
   it('for a while costs time only', async () => {

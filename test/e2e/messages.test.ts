@@ -42,7 +42,7 @@ describe('the first lines', () => {
     ]);
     place.freshWork();
     const other = await run(THREE, ['--task-name', 'another', '--index', '4']);
-    expect(other).not.toContain('--task-name');
+    expect(other).not.toContain('try: --task-name');
   });
 
   it.each([
@@ -74,6 +74,7 @@ describe('a run that goes well', () => {
       'nothing to resume from',
       'checkpoint 1-1 is safe',
       'stored 1 result (2 B);',
+      '  try: to bring back w',
     ]);
   });
 

@@ -173,7 +173,7 @@ describe('the end of the drain', () => {
       left: [{ path: 'r2.dat', why: expect.stringContaining('access denied') }],
     });
     expect(run.stderr()).toMatch(/NOT stored: r2\.dat \(PutObject .*access denied/);
-    expect(fs.readdirSync(s3.place.work).toSorted()).toEqual(['.capture', 'r2.dat', 'started']);
+    expect(fs.readdirSync(s3.place.work)).toContain('r2.dat');
   });
 
   it('a name that may not be given: what stands beside it is stored, and the record says which is left', async () => {

@@ -1,5 +1,5 @@
-// What the job scripts of README, docs and examples leave on a node: nothing where the store has it all, or where the
-// task is run again; the work directory where something is to be looked at. Capture is stood in for by its status.
+// The job scripts of README, docs and examples leave nothing of their own on a node, and end as capture does, which makes
+// and removes the work directories (test/e2e/workdir-auto.test.ts). Capture is stood in for by its status.
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -49,28 +49,24 @@ async function leaves(script: string, ...statuses: readonly number[]): Promise<[
 }
 
 describe.each(SCRIPTS)('the script of %s', (_, text) => {
-  it.each([
-    [0, 0],
-    [75, 0],
-    [74, 1],
-    [1, 1],
-  ])('ends as capture with %i, and leaves %i work directories', async (status, left) => {
+  it.each([0, 75, 74, 1])('ends as capture with %i, and leaves nothing of its own', async (status) => {
     const script = path.join(place.dir, 'script');
     fs.writeFileSync(script, text());
-    expect(text()).toContain('--max-attempts 10');
-    expect(await leaves(script, status)).toEqual([status, left]);
+    for (const option of ['--workdir auto', '--max-attempts 10']) expect(text()).toContain(option);
+    expect(await leaves(script, status)).toEqual([status, 0]);
   });
 });
 
 describe('examples/loop.sh', () => {
   const loop = (): string => path.join(place.dir, 'examples/loop.sh');
 
-  it('leaves no work directory of an attempt that is run again, nor of one that is done', async () => {
+  it('runs again what is preempted, until all are done', async () => {
     expect(await leaves(loop(), 75, 75, 0, 0, 75, 0, 0)).toEqual([0, 0]);
-    expect(read('examples/loop.sh')).toContain('--max-attempts 10');
+    for (const option of ['--workdir auto', '--max-attempts 10'])
+      expect(read('examples/loop.sh')).toContain(option);
   });
 
-  it('keeps the one in which something is not stored', async () => {
-    expect(await leaves(loop(), 75, 74)).toEqual([74, 1]);
+  it('ends where something is not stored', async () => {
+    expect(await leaves(loop(), 75, 74)).toEqual([74, 0]);
   });
 });

@@ -7,7 +7,7 @@ import type { LauncherStart } from '../../src/many/launcher.ts';
 import { JobLeases } from '../../src/many/leases.ts';
 import { TaskOutcomes } from '../../src/many/outcomes.ts';
 import { Runner } from '../../src/many/runner.ts';
-import type { TaskDir } from '../../src/many/scratch.ts';
+import type { TaskDir } from '../../src/scratch/scratch.ts';
 import { BrokerSource } from '../../src/many/source.ts';
 import type { QueueCounts } from '../../src/model/many/choose.ts';
 import type { Submission } from '../../src/model/many/submission.ts';

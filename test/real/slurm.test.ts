@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stateOf as processState } from '../launch/harness.ts';
 import { arrayEnded, nobodyLeft, processesOf, slurm, stateOf, submit, until } from './slurm/cluster.ts';
-import { CAPTURE_MELT, execing, LAMMPS, openMelt, SCRIPT, type Melt } from './slurm/melt.ts';
+import { CAPTURE_MELT, LAMMPS, openMelt, SCRIPT, type Melt } from './slurm/melt.ts';
 
 const COMMITTED = /checkpoint \d+-\d+ is safe/;
 /** The least time limit of Slurm is a minute, and it looks every 30 s: this melt takes two. */
@@ -72,8 +72,7 @@ describe.concurrent('LAMMPS ends whole', { timeout: 300_000 }, () => {
     // Less than the rest of the computation takes, however fast the machine is.
     const env = { ...place.env, CAPTURE_NOTICE_ON: 'USR1', CAPTURE_GRACE: '8s' };
     const options = ['--partition=grace', '--signal=B:USR1@60', '--time=10'];
-    const script = [await execing(place), ...LAMMPS];
-    const job = await submit({ ...place, ...one, env, options, script });
+    const job = await submit({ ...place, ...one, env, options });
     await job.says(COMMITTED);
     await submit({ ...place, options: ['--partition=over', '--nodelist=n8', '--wrap=sleep 1'], script: [] });
     expect(await job.ended(), job.output()).toBe(0);

@@ -116,6 +116,6 @@ function filled(template: CommandTemplate, table: TaskTable | undefined, index: 
 }
 
 /** Each task starts in a directory of its own, so a program with a relative path gets an absolute one. */
-function fromHere([command = '', ...args]: readonly string[], cwd: string): readonly string[] {
+export function fromHere([command = '', ...args]: readonly string[], cwd: string): readonly string[] {
   return [command.includes('/') ? path.resolve(cwd, command) : command, ...args];
 }

@@ -1,19 +1,26 @@
 // The options for the work directory, and for local files that capture deletes there.
+import type { Mistake } from '../../model/errors.ts';
 import { parsePattern } from '../../model/file/manifest.ts';
 import { LONGEST_SOCKET_PATH_BYTES } from '../../model/format/control.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { RUNNER_VARIABLE } from '../../model/format/shared-sidecar.ts';
 import { showPath } from '../../model/path.ts';
 import { absolutePath, choice, durationMs } from './readers.ts';
-import { ALL, CAPTURING, group } from './spec.ts';
+import { STORE } from './store.ts';
+import { ALL, CAPTURING, group, type Option, type RunName } from './spec.ts';
 import type { RunCaller, Values } from './values.ts';
+
+/** `--workdir auto`: capture makes the directory. All others are absolute paths. */
+const AUTO = 'auto';
+/** The directory while the command line is read: no pattern may name it, and no store can be in it. */
+export const SOME_WORKDIR = '/dev/shm/capture-work.XXXXXX/0';
 
 export const LOCAL = group('Local files:', {
   workdir: {
     flags: '--workdir <dir>',
-    help: 'where the task runs and what is watched',
+    help: 'where the task runs and what is watched; auto: a fresh directory for each attempt of a run',
     on: ALL,
-    read: absolutePath,
+    read: (text, cwd) => (text === AUTO ? { value: AUTO } : absolutePath(text, cwd)),
     otherwise: 'the current directory',
   },
   sharedWorkdir: {
@@ -46,12 +53,29 @@ export const LOCAL = group('Local files:', {
 });
 
 /** Read first, because patterns and paths are relative to it. */
-export function workdirOf(values: Values, { cwd, outside }: Omit<RunCaller, 'workdir'>): string {
+export function workdirOf(values: Values, { cwd, outside, command }: Omit<RunCaller, 'workdir'>): string {
   const workdir = values.of(LOCAL.workdir) ?? cwd;
+  if (workdir === AUTO) {
+    if (command !== 'run')
+      values.refuse(
+        `${sourceOf(values, LOCAL.workdir)} auto: only a run makes its work directory itself`,
+        'name the directory: --workdir <dir>',
+      );
+    return SOME_WORKDIR;
+  }
   const problem = outside.workdirProblem(workdir);
   if (problem !== undefined)
     values.refuse(`cannot work in ${showPath(workdir)}: ${problem.why}`, problem.hint);
   return workdir;
+}
+
+/** `--workdir auto`: the directory is made when the run starts. */
+export function makesWorkdir(values: Values): boolean {
+  return values.of(LOCAL.workdir) === AUTO;
+}
+
+function sourceOf(values: Values, option: Option): string {
+  return values.given(option)?.source ?? `--${option.name}`;
 }
 
 export function localOf(
@@ -61,7 +85,7 @@ export function localOf(
   const { sharedWorkdir, keep, reclaim, rescanMs } = values.all(LOCAL);
   return {
     sharedWorkdir,
-    madeWorkdir: env[RUNNER_VARIABLE] !== undefined,
+    madeWorkdir: makesWorkdir(values) || env[RUNNER_VARIABLE] !== undefined,
     control: controlOf(values),
     reclaim: keep || sharedWorkdir ? 'never' : reclaim,
     rescanMs,
@@ -87,10 +111,30 @@ export function refuseSocket(values: Values, path: string, source: string): void
   );
 }
 
-export function refuseLocal(values: Values, settings: Settings): void {
+export function refuseLocal(values: Values, settings: Settings, command: RunName): void {
   refuseReclaim(values, settings);
+  if (command === 'run' && makesWorkdir(values)) refuseUnfitForAuto(values, settings);
   if (settings.sharedWorkdir) refuseWidePatterns(values, settings);
 }
+
+/** The directory is removed at the end, with all that is stored. */
+function refuseUnfitForAuto(values: Values, { reclaim, sharedWorkdir }: Settings): void {
+  const auto = `${sourceOf(values, LOCAL.workdir)} auto`;
+  if (!values.has(STORE.to)) values.refuseAll([NO_STORE]);
+  const other = sharedWorkdir ? LOCAL.sharedWorkdir : values.has(LOCAL.keep) ? LOCAL.keep : LOCAL.reclaim;
+  if (reclaim !== 'never') return;
+  const text = other === LOCAL.reclaim ? ' never' : '';
+  values.refuse(
+    `${auto} and ${sourceOf(values, other)}${text} contradict each other: the directory is this attempt's alone, and is removed when all is stored`,
+    'leave one of them out, or name a directory with --workdir',
+  );
+}
+
+export const NO_STORE: Mistake = {
+  message:
+    'no --to is given: the work directory of a task is removed when it is done, and nothing would be left',
+  hint: '--to s3://bucket/prefix, or a directory',
+};
 
 function refuseReclaim(values: Values, settings: Settings): void {
   const mode = values.given(LOCAL.reclaim);

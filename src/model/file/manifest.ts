@@ -52,6 +52,8 @@ export const OWN_DIR = '.capture';
  * task closed is stored.
  */
 export const ATTEMPT_FILE = 'attempt.json';
+/** Locked (flock(2)) as long as a sidecar works in the directory. */
+export const LOCK_FILE = 'lock';
 export const SAVED_FILE = 'saved';
 /** The content of SAVED_FILE if a retry would end the same way; otherwise the file is empty. */
 export const IN_VAIN = 'in vain';

@@ -2,15 +2,13 @@
 import fs from 'node:fs';
 import { CaptureError, errnoOf, isFull, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
-import { OWN_DIR } from '../../model/file/manifest.ts';
+import { LOCK_FILE, OWN_DIR } from '../../model/file/manifest.ts';
 import { tryLock } from '../../native/files.ts';
 import { makePrivateDir, openPrivateFile } from '../../native/private-dir.ts';
 
 export interface WorkdirLock {
   close(): void;
 }
-
-const LOCK = 'lock';
 
 /** The error of a start that fails because nothing can be written there. */
 export function cannotWrite(workdir: string, error: unknown): CaptureError {
@@ -28,10 +26,10 @@ export function cannotWrite(workdir: string, error: unknown): CaptureError {
 function openLock(dir: string): number {
   const { O_RDONLY, O_RDWR, O_CREAT } = fs.constants;
   try {
-    return openPrivateFile(dir, LOCK, O_RDWR | O_CREAT);
+    return openPrivateFile(dir, LOCK_FILE, O_RDWR | O_CREAT);
   } catch (error) {
     if (errnoOf(error) !== 'EROFS') throw error;
-    return openPrivateFile(dir, LOCK, O_RDONLY);
+    return openPrivateFile(dir, LOCK_FILE, O_RDONLY);
   }
 }
 

@@ -1,6 +1,6 @@
 // The melt of examples/slurm, small enough for eight tasks on two cores, and what it must end with.
 import { execFile } from 'node:child_process';
-import { mkdtemp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, mkdir, readFile, readdir, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -34,7 +34,7 @@ export const LAMMPS = ['cells 6', `total ${CHECKPOINTS * EVERY}`, `every ${EVERY
 
 /** The same files in a line of a job script, for one task on its own whatever its job. */
 export const CAPTURE_MELT =
-  'cd $(mktemp -d) && exec capture --task-name lmp --index 0 --inputs in.melt ' +
+  'exec capture --workdir auto --task-name lmp --index 0 --inputs in.melt ' +
   "--results 'frame.*.dump' --results final.data --checkpoints melt.chk";
 
 /** One scenario: a directory for its work, and a prefix of the store with the input. */
@@ -109,14 +109,6 @@ export async function openMelt(): Promise<Melt> {
     },
     close: () => rm(root, { recursive: true, force: true }),
   };
-}
-
-/** The example's script as docs/preemption.md has it for `--signal=B:`: capture takes the place of the shell. */
-export async function execing({ dir }: Place): Promise<string> {
-  const text = await readFile(SCRIPT, 'utf8');
-  const script = path.join(dir, 'exec.sbatch');
-  await writeFile(script, text.replace(/^capture /m, 'exec capture '));
-  return script;
 }
 
 /** The example's input, resting after each checkpoint. */

@@ -1,18 +1,21 @@
-// What the tasks of an array would not find. Each runs in a work directory of its own, and not in the directory in which
-// the command line was written.
+// What a task would not find that runs in a work directory of its own (an array's, or `--workdir auto`), and not in the
+// directory in which the command line was written.
 import path from 'node:path';
-import type { Line } from '../cli/command.ts';
-import type { Tasks } from '../cli/job/tasks.ts';
-import type { Mistake } from '../model/errors.ts';
-import type { ManifestPatterns } from '../model/file/manifest.ts';
-import { unmatched } from '../model/outcome/verdict.ts';
-import { showPath } from '../model/path.ts';
+import type { Line } from '../command.ts';
+import type { Tasks } from './tasks.ts';
+import type { Mistake } from '../../model/errors.ts';
+import type { ManifestPatterns } from '../../model/file/manifest.ts';
+import { unmatched } from '../../model/outcome/verdict.ts';
+import { showPath } from '../../model/path.ts';
+
+/** The command as the user wrote it, or a shell. */
+type Named = Pick<Tasks, 'argv' | 'isShell'>;
 
 /**
  * Refuses a program that does not exist. A relative path starts here. An absolute one may exist only on the machines of
  * the workers, so `submit` leaves it to them.
  */
-export function refuseMissingProgram({ values, cwd, outside }: Line, tasks: Tasks, isHere: boolean): void {
+export function refuseMissingProgram({ values, cwd, outside }: Line, tasks: Named, isHere: boolean): void {
   const [program = ''] = tasks.argv;
   const isNamed = program.includes('/') && !/[{}]/.test(program);
   if (tasks.isShell || !isNamed || (path.isAbsolute(program) && !isHere)) return;
@@ -27,7 +30,7 @@ export function refuseMissingProgram({ values, cwd, outside }: Line, tasks: Task
 /** Arguments that name a file of this directory by a relative path, and that no pattern brings to the tasks. */
 export function warnOfFilesHere(
   { cwd, outside, warn }: Pick<Line, 'cwd' | 'outside' | 'warn'>,
-  { argv, isShell }: Tasks,
+  { argv, isShell }: Named,
   { results, checkpoints, inputs, companions }: ManifestPatterns,
 ): void {
   if (isShell) return;
@@ -43,7 +46,7 @@ export function warnOfFilesHere(
 
 function notThere(cwd: string): (word: string) => Mistake {
   return (word) => ({
-    message: `the tasks will not find ${showPath(word)}: each runs in a work directory of its own`,
+    message: `the task will not find ${showPath(word)}: it runs in a work directory of its own`,
     hint: `write ${showPath(path.resolve(cwd, word))}; or store it as an input (--inputs)`,
   });
 }

@@ -1,8 +1,8 @@
 // The work directories of the tasks, in memory (tmpfs) if there is room. Each is named after its index, `3`; if `3`
 // exists, because of another submission or because it was kept, the name is `3-2`. Directories with only durable files
 // are removed. Those of failed tasks, and those with files that are stored nowhere else, stay with their logs under a
-// name that says so. The next runner removes what a killed runner left, except for directories that no sidecar has
-// marked as saved. A killed runner's lock is free once its last process is gone.
+// name that says so. The next runner, or run with `--workdir auto`, removes what a killed one left, except for
+// directories that no sidecar has marked as saved. The lock of a killed one is free once its last process is gone.
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -18,12 +18,22 @@ import { tryLock } from '../native/files.ts';
 import { mountOf } from '../native/mounts.ts';
 import { holdPrivateDir, makePrivateFile, openHeldFile, readPrivateFile } from '../native/private-dir.ts';
 import { removeTree } from '../native/remove-tree.ts';
-import { FAILED, type HeldDir, isUnsaved, LOCK, makeRoom, moved, removeRest, setAside } from './left-work.ts';
+import {
+  FAILED,
+  type HeldDir,
+  isAtWork,
+  isUnsaved,
+  LOCK,
+  makeRoom,
+  moved,
+  removeRest,
+  setAside,
+} from './left-work.ts';
 
 const SHARED_MEMORY = '/dev/shm';
 /** For each task that runs at the same time: tmpfs takes its memory from the tasks. */
 const ROOM_BYTES = 512 * 2 ** 20;
-const PREFIX = 'capture-array.';
+const PREFIX = 'capture-work.';
 
 /** The work directory and log of one start. Nothing exists before {@link TaskDir.make}. */
 export interface TaskDir {
@@ -50,7 +60,7 @@ export interface TaskDir {
 
 export interface Scratch {
   readonly root: string;
-  /** `in /dev/shm/capture-array.x (memory, 15.2 GiB free)` */
+  /** `in /dev/shm/capture-work.x (memory, 15.2 GiB free)` */
   readonly words: string;
   /** Locked as long as any process has it open; each launcher inherits it. */
   readonly lockFd: number;
@@ -74,15 +84,20 @@ export interface ScratchNeeds {
   /** Only this worker tries the indices, and no index runs twice at a time, so all tries of an index share one log. */
   readonly hasAllTries: boolean;
   readonly availableBytes: number;
+  /** For hints, how the user names another place: `name a directory of another file system with --scratch`. */
+  readonly nameIt: (what: string) => string;
   readonly log: Pick<Log, 'warn'>;
 }
 
 export async function openScratch(
   dir: string | undefined,
-  { tasksAtOnce, hasAllTries, availableBytes, log }: ScratchNeeds,
+  { tasksAtOnce, hasAllTries, availableBytes, nameIt, log }: ScratchNeeds,
 ): Promise<Scratch> {
-  const inMemory = dir === undefined && hasRoom(tasksAtOnce * ROOM_BYTES, availableBytes);
-  const base = dir ?? (inMemory ? SHARED_MEMORY : os.tmpdir());
+  const needed = tasksAtOnce * ROOM_BYTES;
+  // A job's own TMPDIR goes with the job.
+  const memory = [os.tmpdir(), SHARED_MEMORY].find((one) => hasRoom(one, needed, availableBytes));
+  const base = dir ?? memory ?? os.tmpdir();
+  const inMemory = dir === undefined && memory !== undefined;
   try {
     await removeAbandoned(base, log);
     const root = fs.mkdtempSync(path.join(base, PREFIX));
@@ -93,22 +108,22 @@ export async function openScratch(
       `cannot make work directories below ${showPath(base)}: ${reasonOf(error)}`,
       {
         hint: isFull(error)
-          ? 'make room there, or name a directory of another file system with --scratch'
-          : 'name a directory that exists and can be written with --scratch',
+          ? `make room there, or ${nameIt('a directory of another file system')}`
+          : nameIt('a directory that exists and can be written'),
         cause: error,
       },
     );
   }
 }
 
-/** Programs must be able to run there: many containers mount it noexec. */
-function hasRoom(neededBytes: number, availableBytes: number): boolean {
+/** In memory, with so much room. Programs must be able to run there: many containers mount it noexec. */
+function hasRoom(dir: string, neededBytes: number, availableBytes: number): boolean {
   try {
-    const mount = mountOf(fs.realpathSync(SHARED_MEMORY));
-    fs.accessSync(SHARED_MEMORY, fs.constants.W_OK | fs.constants.X_OK);
+    const mount = mountOf(fs.realpathSync(dir));
+    fs.accessSync(dir, fs.constants.W_OK | fs.constants.X_OK);
     const isUsable = mount?.type === 'tmpfs' && !mount.options.includes('noexec');
     // The tasks would miss more than half of the free memory.
-    return isUsable && Math.min(freeBytes(SHARED_MEMORY), availableBytes / 2) >= neededBytes;
+    return isUsable && Math.min(freeBytes(dir), availableBytes / 2) >= neededBytes;
   } catch {
     return false;
   }
@@ -234,7 +249,8 @@ async function removeAbandoned(base: string, log: Pick<Log, 'warn'>): Promise<vo
       const held = holdPrivateDir(root);
       try {
         const fd = openHeldFile(held, LOCK, fs.constants.O_RDWR);
-        if (tryLock(fd) && fs.readFileSync(fd, 'utf8') === name) await removeRest(held, root, log);
+        if (tryLock(fd) && fs.readFileSync(fd, 'utf8') === name && !(await isAtWork(held)))
+          await removeRest(held, root, log);
         fs.closeSync(fd);
       } finally {
         held.close();

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
-import { openScratch, type Scratch, type TaskDir } from '../../src/many/scratch.ts';
+import { openScratch, type Scratch, type TaskDir } from '../../src/scratch/scratch.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
 let dir: TestDir;
@@ -17,6 +17,7 @@ const open = (hasAllTries = false): Promise<Scratch> =>
     tasksAtOnce: 1,
     hasAllTries,
     availableBytes: 0,
+    nameIt: (what) => what,
     log: { warn: (text) => said.push(text) },
   });
 
@@ -230,23 +231,23 @@ it('removes and renames nothing of a directory that another user has put in its 
 });
 
 it('is not made in a directory that another user has put in its place, and nothing of that is removed', async () => {
-  const victim = path.join(dir.path, 'capture-array.home');
+  const victim = path.join(dir.path, 'capture-work.home');
   fs.mkdirSync(victim, { mode: 0o700 });
   fs.writeFileSync(path.join(victim, 'thesis.tex'), 'mine');
-  fs.symlinkSync(victim, path.join(dir.path, 'capture-array.link'));
+  fs.symlinkSync(victim, path.join(dir.path, 'capture-work.link'));
   const one = await open();
   await one.close();
   expect(fs.readdirSync(victim)).toEqual(['thesis.tex']);
 });
 
 it('leaves a directory alone that somebody has renamed to look abandoned', async () => {
-  const renamed = path.join(dir.path, 'capture-array.x');
+  const renamed = path.join(dir.path, 'capture-work.x');
   fs.mkdirSync(renamed, { mode: 0o700 });
-  fs.writeFileSync(path.join(renamed, 'lock'), 'capture-array.y', { mode: 0o600 });
+  fs.writeFileSync(path.join(renamed, 'lock'), 'capture-work.y', { mode: 0o600 });
   fs.writeFileSync(path.join(renamed, 'precious'), 'mine');
   await (await open()).close();
   expect(fs.readdirSync(renamed).toSorted()).toEqual(['lock', 'precious']);
-  fs.writeFileSync(path.join(renamed, 'lock'), 'capture-array.x');
+  fs.writeFileSync(path.join(renamed, 'lock'), 'capture-work.x');
   await (await open()).close();
   expect(fs.readdirSync(dir.path)).toEqual([]);
 });

@@ -4,9 +4,11 @@ import fs from 'node:fs';
 import path from 'node:path';
 import type { Log } from '../log/log.ts';
 import { errnoOf, reasonOf } from '../model/errors.ts';
-import { ATTEMPT_FILE, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
+import { ATTEMPT_FILE, LOCK_FILE, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
 import { showPath } from '../model/path.ts';
-import type { holdPrivateDir } from '../native/private-dir.ts';
+import { tryLock } from '../native/files.ts';
+import { type holdPrivateDir, openPrivateFile, readPrivateFile } from '../native/private-dir.ts';
+import { processesWithEnvironment } from '../native/processes.ts';
 import { emptyDirectory, removeTree } from '../native/remove-tree.ts';
 
 export type HeldDir = ReturnType<typeof holdPrivateDir>;
@@ -19,11 +21,42 @@ export const UNSAVED_HINT =
   'copy what you need out of it, then delete it; in memory (/dev/shm) it takes memory, and is lost with the machine';
 /** Suffix of what a failed task left: its directory and its log. */
 export const FAILED = '.failed';
+/** The name of a task's work directory while it is in use. */
+const TASK_DIR = /^\d+(?:-\d+)?$/;
 
 /** Reads the sidecar's mark in the directory, because the launcher, or this runner, may have been killed. */
 export function isUnsaved(workdir: string): boolean {
   const has = (name: string): boolean => fs.existsSync(path.join(workdir, OWN_DIR, name));
   return has(ATTEMPT_FILE) && !has(SAVED_FILE);
+}
+
+/** Whether a sidecar, or a process of a task, still works in one of the directories: runners and launchers may be gone. */
+export async function isAtWork({ at }: HeldDir): Promise<boolean> {
+  for await (const { name } of await fs.promises.opendir(at)) {
+    const own = `${at}/${name}/${OWN_DIR}`;
+    if (TASK_DIR.test(name) && (isLocked(own) || runsOn(own))) return true;
+  }
+  return false;
+}
+
+function isLocked(own: string): boolean {
+  let fd: number;
+  try {
+    fd = openPrivateFile(own, LOCK_FILE, fs.constants.O_RDWR);
+  } catch {
+    return false; // no sidecar has begun there
+  }
+  try {
+    return !tryLock(fd);
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** Whether a process of the task has outlived its launcher and its sidecar. */
+function runsOn(own: string): boolean {
+  const token = /"runToken":"([\w-]+)"/.exec(readPrivateFile(own, ATTEMPT_FILE) ?? '')?.[1];
+  return token !== undefined && processesWithEnvironment(`CAPTURED_RUN=${token}`).length > 0;
 }
 
 export function setAside(dir: string): readonly string[] {
@@ -51,8 +84,8 @@ export async function removeRest({ at }: HeldDir, root: string, log: Pick<Log, '
   let isDone = true;
   for await (const { name } of await fs.promises.opendir(at)) {
     // The log goes with its directory, whichever of them readdir returns first.
-    const [, dir = ''] = /^(\d+(?:-\d+)?)(?:\.log)?$/.exec(name) ?? [];
-    const [aside] = dir !== '' && isUnsaved(`${at}/${dir}`) ? setAside(`${at}/${dir}`) : [];
+    const dir = name.replace(/\.log$/, '');
+    const [aside] = TASK_DIR.test(dir) && isUnsaved(`${at}/${dir}`) ? setAside(`${at}/${dir}`) : [];
     if (aside !== undefined)
       log.warn(
         `what a task that was killed may not have stored stays in ${showPath(path.join(root, path.basename(aside)))}`,

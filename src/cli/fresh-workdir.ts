@@ -1,0 +1,75 @@
+// `--workdir auto`: a directory of its own for one attempt, made and swept as `capture array` does it for its tasks. It
+// goes when all is stored, and stays if the task failed or something could not be stored.
+import os from 'node:os';
+import type { Log } from '../log/log.ts';
+import { reasonOf } from '../model/errors.ts';
+import { EXIT, type ExitStatus } from '../model/exit-status.ts';
+import type { Settings } from '../model/format/settings.ts';
+import { showPath } from '../model/path.ts';
+import { availableMemoryBytes } from '../native/available-memory.ts';
+import { UNSAVED_HINT } from '../scratch/left-work.ts';
+import { openScratch, type TaskDir } from '../scratch/scratch.ts';
+
+export interface FreshWorkdir {
+  readonly path: string;
+  /** The sidecar has ended. `hasRun`: the task had been started. Never rejects. */
+  ended(status: ExitStatus, hasRun: boolean): Promise<void>;
+  /** Removes it, unless `ended` has settled what stays. */
+  close(): Promise<void>;
+}
+
+export async function openFreshWorkdir(
+  { identity: { index }, preemptedStatus }: Settings,
+  log: Pick<Log, 'warn'>,
+): Promise<FreshWorkdir> {
+  const scratch = await openScratch(undefined, {
+    tasksAtOnce: 1,
+    hasAllTries: false,
+    availableBytes: availableMemoryBytes(),
+    nameIt: (what) => `set TMPDIR to ${what}`,
+    log,
+  });
+  const dir = scratch.dirFor(/^\d{1,9}$/.test(index ?? '') ? Number(index) : 0);
+  let isOpen = true;
+  const close = async (): Promise<void> => {
+    if (isOpen) await scratch.close();
+    isOpen = false;
+  };
+  try {
+    dir.make();
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return {
+    path: dir.path,
+    ended: async (status, hasRun) => {
+      try {
+        if (status === EXIT.fenced) await dir.remove();
+        else if (hasRun && status !== EXIT.ok && status !== preemptedStatus) tellKept(dir, scratch.root, log);
+        else tellUnsaved(dir, log);
+        await close();
+      } catch (error) {
+        log.warn(`the work directory ${showPath(dir.path)} stays: ${reasonOf(error)}`);
+      }
+    },
+    close,
+  };
+}
+
+function tellKept(dir: TaskDir, root: string, log: Pick<Log, 'warn'>): void {
+  const [kept] = dir.keep();
+  // The task may have removed it.
+  if (kept === undefined) return;
+  log.warn(`the work directory stays: ${showPath(kept)} on ${os.hostname()}`, {
+    hint: `look at it, then delete it: rm -r ${showPath(root)}`,
+  });
+}
+
+function tellUnsaved(dir: TaskDir, log: Pick<Log, 'warn'>): void {
+  const [aside] = dir.isUnsaved() ? dir.setAside() : [];
+  if (aside === undefined) return;
+  log.warn(`what could not be stored stays in ${showPath(aside)} on ${os.hostname()}`, {
+    hint: UNSAVED_HINT,
+  });
+}

@@ -1,0 +1,186 @@
+// `--workdir auto`: a fresh directory for each attempt, which goes when all is stored.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  BIN,
+  isAlive,
+  killTree,
+  openPlace,
+  type Place,
+  program,
+  type Run,
+  sidecarOf,
+  until,
+} from './support.ts';
+
+let place: Place;
+/** In memory, so it comes before /dev/shm. */
+let tmp: string;
+beforeEach(() => {
+  place = openPlace({ below: '/dev/shm' });
+  tmp = path.join(place.dir, 'tmp');
+  fs.mkdirSync(tmp);
+});
+afterEach(() => place.close());
+
+const DECLARED = ['-r', 'r.dat', '-k', 'k.chk'];
+function start(task: string, options: readonly string[] = [], env: NodeJS.ProcessEnv = {}): Run {
+  const given = ['--workdir', 'auto', '--index', '3', '--task-name', 't', ...DECLARED, ...options];
+  return place.run(given, ['sh', '-c', task], { TMPDIR: tmp, ...env });
+}
+
+/** `3`, or `3.failed`, below the one directory that is there, or directories. */
+const dirs = (): readonly string[] =>
+  fs
+    .readdirSync(tmp)
+    .flatMap((root) => fs.readdirSync(path.join(tmp, root)).filter((name) => name !== 'lock'));
+const only = (name: string): string => path.join(tmp, fs.readdirSync(tmp)[0] ?? '', name);
+
+it('makes a directory for its user alone, in memory, and removes it when all is stored', async () => {
+  fs.writeFileSync(
+    place.at('task.sh'),
+    '#!/bin/sh\npwd; stat -c %a .; echo $CAPTURED_SUBMIT_DIR; echo 1 >r.dat',
+    {
+      mode: 0o755,
+    },
+  );
+  const run = place.run(['--workdir', 'auto', '--index', '3', '-r', 'r.dat'], ['./task.sh'], { TMPDIR: tmp });
+  expect(await run.status, run.stderr()).toBe(0);
+  const [made = '', mode, from] = run.stdout().split('\n');
+  expect(path.relative(tmp, made)).toMatch(/^capture-work\.\w{6}\/3$/);
+  expect([mode, from]).toEqual(['700', place.work]);
+  expect(run.stderr()).toContain(`; in ${made}; `);
+  expect(run.stderr()).not.toContain('try:');
+  expect(place.text('r.dat.3')).toBe('1\n');
+  expect(fs.readdirSync(tmp)).toEqual([]);
+});
+
+describe('the directory goes', () => {
+  it('with an attempt that is preempted, before Slurm is asked to requeue it', async () => {
+    const bin = path.join(place.dir, 'bin');
+    fs.mkdirSync(bin);
+    const asks = `#!/bin/sh\nls -A ${tmp} >>${place.dir}/left; exec ${program('slurm-bin')}/scontrol "$@"`;
+    fs.writeFileSync(path.join(bin, 'scontrol'), asks, { mode: 0o755 });
+    const run = start('echo 1 >k.chk; echo up; exec sleep 60', ['--requeue', 'slurm'], {
+      PATH: `${bin}:${process.env['PATH'] ?? ''}`,
+      SLURM_JOB_ID: '7',
+      SCONTROL_LOG: path.join(place.dir, 'log'),
+      SCONTROL_JOB: 'JobState=RUNNING Restarts=0',
+      CAPTURE_NODE: process.execPath,
+    });
+    await run.says('up');
+    process.kill(run.pid, 'SIGTERM');
+    expect(await run.status, run.stderr()).toBe(75);
+    expect(run.stderr()).toContain('job 7 is requeued');
+    expect(fs.readFileSync(path.join(place.dir, 'left'), 'utf8')).toBe('');
+    expect(fs.readdirSync(tmp)).toEqual([]);
+  });
+
+  it.each([
+    ['an input is missing', ['-i', 'nowhere'], 66],
+    ['the command is no program', ['--verify-checkpoint', 'true', '--', 'no-such-program'], 127],
+    ['nothing is to be run', ['--dry-run'], 0],
+  ])('when %s', async (_, options, status) => {
+    const run = start('true', options);
+    expect(await run.status, run.stderr()).toBe(status);
+    expect(fs.readdirSync(tmp)).toEqual([]);
+  });
+
+  it('when the index is done already', async () => {
+    for (const said of ['stored 1 result', 'done already']) {
+      const run = start('echo 1 >r.dat; echo 1 >k.chk', ['--skip-done']);
+      // oxlint-disable-next-line no-await-in-loop -- the second needs the first
+      expect(await run.status, run.stderr()).toBe(0);
+      expect(run.stderr()).toContain(said);
+      expect(fs.readdirSync(tmp)).toEqual([]);
+    }
+  });
+});
+
+describe('the directory stays, and is named', () => {
+  it.each([
+    ['the task has failed', 'echo mine >other; exit 3', 3],
+    ['a result could not be stored', 'echo mine >other; ln -s /etc/passwd r.dat', 74],
+  ])('if %s', async (_, task, status) => {
+    const run = start(task);
+    expect(await run.status, run.stderr()).toBe(status);
+    expect(dirs()).toEqual(['3.failed']);
+    expect(run.stderr()).toContain(`the work directory stays: ${only('3.failed')} on ${os.hostname()}`);
+    expect(run.stderr()).toContain(`try: look at it, then delete it: rm -r ${path.dirname(only(''))}`);
+    expect(fs.readFileSync(only('3.failed/other'), 'utf8')).toBe('mine\n');
+  });
+
+  it('if a preempted attempt could not store all', async () => {
+    const run = start('ln -s /etc/passwd r.dat; echo up; exec sleep 60');
+    await run.says('up');
+    process.kill(run.pid, 'SIGTERM');
+    expect(await run.status, run.stderr()).toBe(75);
+    expect(dirs()).toEqual(['3.unsaved-1']);
+    expect(run.stderr()).toContain(`what could not be stored stays in ${only('3.unsaved-1')}`);
+  });
+});
+
+describe('what a killed attempt has left', () => {
+  const next = async (): Promise<string> => {
+    const run = start('true', ['--index', '4']);
+    expect(await run.status, run.stderr()).toBe(0);
+    return run.stderr();
+  };
+
+  it('is set aside by the next one if it may be stored nowhere else', async () => {
+    const run = start('echo mine >r.dat; echo up; exec sleep 60');
+    await run.says('up');
+    killTree(run.pid);
+    await run.status;
+    await until(() => fs.readdirSync(tmp).length === 1, 'its directory');
+    expect(await next()).toContain(`stays in ${only('3.unsaved-1')}`);
+    expect(dirs()).toEqual(['3.unsaved-1']);
+    expect(fs.readFileSync(only('3.unsaved-1/r.dat'), 'utf8')).toBe('mine\n');
+  });
+
+  it('is left alone while its sidecar lives, and removed once that has stored all', async () => {
+    const go = path.join(place.dir, 'go');
+    const run = start(`echo up; until [ -e ${go} ]; do sleep 0.02; done; echo mine >r.dat`);
+    await run.says('up');
+    const sidecar = sidecarOf(run.pid) ?? 0;
+    process.kill(run.pid, 'SIGKILL');
+    await next();
+    expect(dirs()).toEqual(['3']);
+    fs.writeFileSync(go, '');
+    await until(() => !isAlive(sidecar), 'the end of the sidecar');
+    expect(place.text('r.dat.3')).toBe('mine\n');
+    expect(await next()).not.toContain('stays in');
+    expect(fs.readdirSync(tmp)).toEqual([]);
+  });
+
+  it('is left alone while a process of its task lives, though launcher and sidecar are gone', async () => {
+    const run = start(`echo $$ >${place.dir}/pid; echo up; exec sleep 60`);
+    await run.says('up');
+    const task = Number(fs.readFileSync(path.join(place.dir, 'pid'), 'utf8'));
+    const sidecar = sidecarOf(run.pid) ?? 0;
+    try {
+      process.kill(run.pid, 'SIGSTOP');
+      process.kill(sidecar, 'SIGKILL');
+      process.kill(run.pid, 'SIGKILL');
+      await until(() => !isAlive(sidecar) && !isAlive(run.pid), 'their end');
+      await next();
+      expect(dirs()).toEqual(['3']);
+    } finally {
+      process.kill(task, 'SIGKILL');
+    }
+    await until(() => !isAlive(task), 'the end of the task');
+    expect(await next()).toContain(`stays in ${only('3.unsaved-1')}`);
+  });
+});
+
+it('dies with SIGTERM to the script that has become capture', async () => {
+  const script = `#!/bin/sh\nexec "${BIN}" --to "${place.store}" --workdir auto ${DECLARED.join(' ')} -- sh -c 'echo 1 >k.chk; echo up; exec sleep 60'`;
+  const run = place.exec(['sh', '-c', script], { TMPDIR: tmp });
+  await run.says('up');
+  process.kill(run.pid, 'SIGTERM');
+  expect(await run.status, run.stderr()).toBe(75);
+  expect(place.records().at(-1)?.record.kind).toBe('preempted');
+  expect(fs.readdirSync(tmp)).toEqual([]);
+});
