@@ -76,8 +76,11 @@ export function readLine<Request>(
   const values = new Values(given, caller.cwd, mistakes);
   const log = messagesOf(values);
   if (misplaced !== undefined) return { kind: 'mistakes', mistakes: [misplaced], log };
-  // Without the job file's content, the line may seem to lack options. So only the file's mistakes are reported.
-  if (job !== undefined && job.mistakes.length > 0) return { kind: 'mistakes', mistakes: job.mistakes, log };
+  if (job !== undefined && job.mistakes.length > 0) {
+    // Without all of the job file's content, the line may seem to lack options. So each value is only read.
+    for (const option of known.options) if (given.has(option.name)) values.of(option);
+    return { kind: 'mistakes', mistakes: [...job.mistakes, ...mistakes.map(job.placed)], log };
+  }
   if (command.takesTask && line.operands.some(isJobFile)) return { kind: 'mistakes', mistakes, log };
 
   const warnings: Mistake[] = [];

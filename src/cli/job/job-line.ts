@@ -16,7 +16,7 @@ export interface JobLine {
   readonly words: readonly string[];
   /** Undefined if the file contains no command. */
   readonly command: JobFile['command'];
-  /** Mistakes in the file itself. If there are any, the words are only those of the line. */
+  /** Mistakes in the file itself. */
   readonly mistakes: readonly Mistake[];
   /** Adds the line in the file to a mistake about one of its options. */
   placed(mistake: Mistake): Mistake;
@@ -33,11 +33,7 @@ export function withJobFile(
   const [name = '', ...own] = words;
   if (!isJobFile(name)) return undefined;
   const job = readJobFile(name, caller);
-  if (!('given' in job)) {
-    const nothing = { command: undefined, placed: (mistake: Mistake) => mistake, taskOf: () => job };
-    return { words: own, mistakes: job, ...nothing };
-  }
-  const { given, command } = job;
+  const { given, command, mistakes } = job;
   const line = readCommandLine(known, own).given;
   // A list on the line replaces the file's whole list. As for variables, `answeredBy` on the line does so, too.
   const isOnLine = (option: Option): boolean =>
@@ -46,22 +42,20 @@ export function withJobFile(
   return {
     words: [...used.flatMap((option) => wordsOf(option, given.get(option.name)?.values ?? [])), ...own],
     command,
-    mistakes: [],
+    mistakes,
     placed: (mistake) => placed(mistake, used, given),
     taskOf: (index) => taskOf(job, index, caller),
   };
 }
 
-function readJobFile(
-  name: string,
-  { cwd, outside }: Pick<Caller, 'cwd' | 'outside'>,
-): JobFile | readonly Mistake[] {
+function readJobFile(name: string, { cwd, outside }: Pick<Caller, 'cwd' | 'outside'>): JobFile {
   let text: string;
   try {
     text = outside.readText(path.resolve(cwd, name));
   } catch (error) {
     const message = `job file '${showPath(name)}': cannot read it: ${reasonOf(error)}`;
-    return [{ message, hint: 'capture template > job.yaml writes one to begin with' }];
+    const hint = 'capture template > job.yaml writes one to begin with';
+    return { given: new Map(), command: undefined, mistakes: [{ message, hint }] };
   }
   return parseJobFile(text, { name, keys: JOB_KEYS });
 }
@@ -79,10 +73,11 @@ function placed(mistake: Mistake, used: readonly Option[], given: ReadonlyMap<st
 }
 
 function taskOf(
-  { given, command }: JobFile,
+  { given, command, mistakes }: JobFile,
   index: string | undefined,
   caller: Pick<Caller, 'cwd' | 'outside'>,
 ): TaskCommand | readonly Mistake[] {
+  if (mistakes.length > 0) return mistakes;
   if (given.has('array') || given.has('tasks')) return taskOfArray({ given, command }, index, caller);
   if (command === undefined)
     return [{ message: 'the job file has no command', hint: 'command: ./task {index}' }];
@@ -94,7 +89,7 @@ function taskOf(
 
 /** The job is an array, and this run is one of its tasks. */
 function taskOfArray(
-  { given, command }: JobFile,
+  { given, command }: Pick<JobFile, 'given' | 'command'>,
   index: string | undefined,
   { cwd, outside }: Pick<Caller, 'cwd' | 'outside'>,
 ): TaskCommand | readonly Mistake[] {

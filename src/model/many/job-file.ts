@@ -31,18 +31,20 @@ export interface JobFile {
   readonly given: ReadonlyMap<string, JobOption>;
   /** The place is that of the key, as for an option. */
   readonly command: (JobCommand & { readonly place: string }) | undefined;
+  /** Each with its line. What has one is left out above. */
+  readonly mistakes: readonly Mistake[];
 }
 
 const COMMAND = 'command';
 
 /**
  * The contents of a job file. `keys`: the options of all commands that read job files, so one file serves them all;
- * each command ignores options that it does not have. All mistakes are reported together, each with its line.
+ * each command ignores options that it does not have.
  */
 export function parseJobFile(
   text: string,
   file: { readonly name: string; readonly keys: readonly JobKey[] },
-): JobFile | readonly Mistake[] {
+): JobFile {
   const { entries, mistakes: unreadable } = readJobYaml(text, file.name);
   const mistakes = [...unreadable];
   const kinds = new Map(file.keys.map(({ name, kind }) => [name, kind]));
@@ -55,7 +57,7 @@ export function parseJobFile(
     else if ('kind' in found) command = { ...found, place: placeIn(file.name, line) };
     else if (found.length > 0) given.set(key, { values: found, place: placeIn(file.name, line) });
   }
-  return mistakes.length > 0 ? mistakes : { given, command };
+  return { given, command, mistakes };
 }
 
 function commandOf({ value }: JobEntry): JobCommand | Mistake {

@@ -81,6 +81,16 @@ describe('a mistake in it', () => {
   it.each([
     [`${FILES}grace: 5\ncommand: sim\n`, [], ["'job.yaml', line 3: --grace '5': not a duration"]],
     [`${FILES}command: sim\n`, ['--grace', '5'], ["--grace '5': not a duration"]],
+    [
+      'retires: 5\ngrace: 5\nreclaim: maybe\n',
+      ['--rescan', '5'],
+      [
+        "'job.yaml', line 1: 'retires' is not a key of a job file",
+        "'job.yaml', line 3: --reclaim 'maybe': not one of auto, now, never",
+        "--rescan '5': not a duration",
+        "'job.yaml', line 2: --grace '5': not a duration",
+      ],
+    ],
     ['retires: 5\n', [], ["'job.yaml', line 1: 'retires' is not a key of a job file"]],
     [FILES, [], ['the job file has no command']],
     [`${FILES}command: sim {index}\n`, [], ["'job.yaml', line 3: the job has an index for each task"]],
