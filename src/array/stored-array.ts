@@ -43,15 +43,12 @@ export interface StoredArray {
   readonly taskName: string;
 }
 
-/** Undefined if no URL is given, or if a mistake was reported. */
+/** Without a URL: the store of a run without `--to`. Undefined if a mistake was reported. */
 export function readAddress({ title, operands, env, values, cwd }: Line): ArrayAddress | undefined {
   const taskName = values.of(IDENTITY.taskName);
   const ofVariable = operands.url === undefined;
-  const text = operands.url ?? env['CAPTURE_TO'] ?? '';
-  if (ofVariable && text === '') {
-    values.refuse('no store is named', `${title} s3://bucket/prefix, or set CAPTURE_TO`);
-    return undefined;
-  }
+  // Scripts set a variable to an empty string to mean "not set".
+  const text = operands.url ?? (env['CAPTURE_TO'] || STORE.to.default);
   const found = parseStoreUrl(text, ofVariable ? 'CAPTURE_TO' : title, cwd);
   if (isMistake(found)) {
     values.refuseAll([found]);
