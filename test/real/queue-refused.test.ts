@@ -74,6 +74,22 @@ it('tells of another format in the queue: submit refuses, workers leave it alone
   expect(fs.existsSync(lab.place.store)).toBe(false);
 });
 
+it('refuses a submission after one that is cancelled, and says of an older one that it waits for ever', async () => {
+  await submit('melt');
+  await submit('solve', '--after', 'melt');
+  expect(await said(await lab.command('cancel', 'melt'))).toMatch(
+    /melt is cancelled; \d+ waiting tasks? dropped; nothing/,
+  );
+  expect(await submit('late', '--after', 'melt')).toMatch(
+    /^64: .*--after melt: melt is cancelled, and will never be done\n *try: .*--again --name melt\n$/,
+  );
+  const shown = (await lab.command('status')).stdout();
+  expect(shown).toMatch(/^melt +cancelled, \d+ dropped /m);
+  expect(shown).toContain(
+    'solve waits for melt, which is cancelled: submit it again with --again --name melt',
+  );
+});
+
 it('tells of a name that is taken, and of a submission or a worker that is not there', async () => {
   await submit('melt');
   expect(await submit('melt')).toMatch(/^64: capture: melt is in .* already\n *try: another --name.*\n$/);

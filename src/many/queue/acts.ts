@@ -43,17 +43,19 @@ export const cancelCommand = onOne(
   async (broker, name, log) => {
     const listed = await broker.list();
     const found = findSubmission(listed, name, broker);
-    const { running } = await broker.counts(found.name);
+    const { running, waiting } = await broker.counts(found.name);
     if (found.overMs !== undefined || (found.cancelledMs !== undefined && running === 0)) {
       refuseAwaited(found, listed);
       await broker.remove(found.name);
       return log.info(`${found.name} is removed from the queue; what is stored stays`);
     }
-    await broker.put({ ...found, cancelledMs: clockMs() });
+    const dropped = (found.dropped ?? 0) + waiting;
+    await broker.put({ ...found, cancelledMs: clockMs(), dropped });
     await broker.dropWaiting(found.name);
     const rest =
       running === 0 ? 'nothing of it runs' : `${plural(running, 'task')} of it end after a checkpoint`;
-    log.info(`${found.name} is cancelled; ${rest}`);
+    const gone = waiting === 0 ? '' : `${plural(waiting, 'waiting task')} dropped; `;
+    log.info(`${found.name} is cancelled; ${gone}${rest}`);
   },
 );
 

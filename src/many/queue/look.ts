@@ -144,11 +144,14 @@ function stateText(seen: SeenSubmission, all: readonly SeenSubmission[]): string
       return 'checking';
     case 'over':
       return 'done';
+    case 'cancelled': {
+      const { dropped = 0 } = seen.submission;
+      return dropped === 0 ? 'cancelled' : `cancelled, ${numberText(dropped)} dropped`;
+    }
     case 'ready':
       return seen.counts.running > 0 ? 'running' : 'waiting';
     case 'running':
     case 'failed':
-    case 'cancelled':
       return state.kind;
   }
 }
@@ -162,7 +165,36 @@ export function workerText({ name, capabilities }: WorkerInfo, running: readonly
 
 /** Why waiting tasks cannot start. */
 export function hindranceTexts(view: QueueView): readonly string[] {
-  return [...lackingTexts(view), ...unableTexts(view)];
+  return [...lackingTexts(view), ...unableTexts(view), ...awaitingTexts(view)];
+}
+
+/** `solve waits for mesh, which is cancelled: it cannot begin (...)` */
+function awaitingTexts({ all, shown }: QueueView): readonly string[] {
+  return shown.flatMap((one) => {
+    const state = stateOfSubmission(one, all);
+    if (state.kind !== 'after') return [];
+    const { name } = one.submission;
+    return state.names.flatMap((awaited) => {
+      const why = whyNeverOver(awaited, all);
+      return why === undefined ? [] : [`${name} waits for ${awaited}, which ${why}`];
+    });
+  });
+}
+
+/** Why a submission will not be over by itself, and what helps; undefined: it may. */
+function whyNeverOver(name: string, all: readonly SeenSubmission[]): string | undefined {
+  const found = all.find(({ submission }) => submission.name === name);
+  const again = `submit it again with --again --name ${name}`;
+  if (found === undefined) return `is not in the queue: ${again}`;
+  switch (stateOfSubmission(found, all).kind) {
+    case 'cancelled':
+      return `is cancelled: ${again}`;
+    case 'failed':
+    case 'halted':
+      return `has failed: capture queue retry ${name}`;
+    default:
+      return undefined;
+  }
 }
 
 /** `no worker has gpu, openfoam: mesh cannot begin` */

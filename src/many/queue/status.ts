@@ -162,6 +162,7 @@ function jsonOf(view: QueueView, rates: ReadonlyMap<string, RateOf>): object {
         size: one.submission.size,
         ...one.counts,
         done: doneOf(one) ?? null,
+        dropped: one.submission.dropped ?? 0,
         needs: one.submission.capabilities,
         after: one.submission.after,
         store: one.submission.store.url,

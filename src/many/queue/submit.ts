@@ -233,7 +233,14 @@ function refuseWrong(
       hint: 'update capture here, or take another queue: --queue redis://host:6379/other',
     });
   const names = listed.flatMap((one) => (one.kind === 'submission' ? one.submission.name : []));
-  for (const name of submission.after) if (!names.includes(name)) throw noSuch(name, names, place);
+  for (const name of submission.after) {
+    if (!names.includes(name)) throw noSuch(name, names, place);
+    const awaited = listed.find((one) => one.kind === 'submission' && one.submission.name === name);
+    if (awaited?.kind === 'submission' && awaited.submission.cancelledMs !== undefined)
+      throw new CaptureError(EXIT.usage, `--after ${name}: ${name} is cancelled, and will never be done`, {
+        hint: `submit it again first, with --again --name ${name}`,
+      });
+  }
   const found = listed.find((one) => one.kind === 'submission' && one.submission.name === submission.name);
   if (found?.kind !== 'submission') return undefined;
   if (!isAgain)

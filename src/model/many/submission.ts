@@ -80,6 +80,8 @@ const submission = z.object({
   /** How many tasks were in the queue when it was last filled: tasks that were done before took no time. */
   filled: z.object({ atMs: z.number(), count: z.int().min(0) }).optional(),
   cancelledMs: z.number().optional(),
+  /** Waiting tasks that its cancellation has dropped. */
+  dropped: z.int().min(0).optional(),
   /** The store says that all are done. */
   overMs: z.number().optional(),
 });

@@ -55,6 +55,26 @@ it('says why workers that are here take nothing of a submission', () => {
   expect(text).toContain('melt cannot begin on node3.47: it needs 8 cores');
 });
 
+it.each([
+  [
+    seen({ cancelledMs: 1 }),
+    'solve waits for mesh, which is cancelled: submit it again with --again --name mesh',
+  ],
+  [seen({}, { failed: 1 }), 'solve waits for mesh, which has failed: capture queue retry mesh'],
+  [undefined, 'solve waits for mesh, which is not in the queue: submit it again with --again --name mesh'],
+  [seen({}, { running: 1 }), undefined],
+])('says why a submission waits for ever', (awaited, text) => {
+  const mesh = awaited && { ...awaited, submission: { ...awaited.submission, name: 'mesh' } };
+  const solve = seen({ name: 'solve', after: ['mesh'] }, { waiting: 1 });
+  const lines = linesOf(view({ all: mesh === undefined ? [solve] : [mesh, solve] }), how);
+  expect(lines.filter((line) => line.includes('waits for'))).toEqual(text === undefined ? [] : [text]);
+});
+
+it('counts what a cancellation has dropped', () => {
+  const lines = linesOf(view({ all: [seen({ cancelledMs: 1, dropped: 7 })] }), how);
+  expect(lines[1]).toMatch(/^melt +cancelled, 7 dropped +0 +0 +0$/);
+});
+
 it('says what it cannot know', () => {
   expect(linesOf(view({ workers: undefined }), how).join('\n')).toContain('the server does not tell');
   const unreadable = [{ name: 'old', why: 'its format is 2, and this capture reads 1' }];
