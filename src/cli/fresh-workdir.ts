@@ -5,6 +5,7 @@ import type { Log } from '../log/log.ts';
 import { reasonOf } from '../model/errors.ts';
 import { EXIT, type ExitStatus } from '../model/exit-status.ts';
 import type { Settings } from '../model/format/settings.ts';
+import { showCommand } from '../model/many/placeholders.ts';
 import { showPath } from '../model/path.ts';
 import { availableMemoryBytes } from '../native/available-memory.ts';
 import { UNSAVED_HINT } from '../scratch/left-work.ts';
@@ -45,8 +46,9 @@ export async function openFreshWorkdir(
     path: dir.path,
     ended: async (status, hasRun) => {
       try {
-        if (status === EXIT.fenced) await dir.remove();
-        else if (hasRun && status !== EXIT.ok && status !== preemptedStatus) tellKept(dir, scratch.root, log);
+        // The task's own status may be the same: the sidecar's mark decides.
+        if (status === EXIT.ok || (status === EXIT.fenced && dir.isFenced())) await dir.remove();
+        else if (hasRun && status !== preemptedStatus) tellKept(dir, scratch.root, log);
         else tellUnsaved(dir, log);
         await close();
       } catch (error) {
@@ -62,7 +64,7 @@ function tellKept(dir: TaskDir, root: string, log: Pick<Log, 'warn'>): void {
   // The task may have removed it.
   if (kept === undefined) return;
   log.warn(`the work directory stays: ${showPath(kept)} on ${os.hostname()}`, {
-    hint: `look at it, then delete it: rm -r ${showPath(root)}`,
+    hint: `look at it, then delete it: ${showCommand(['rm', '-r', root])}`,
   });
 }
 

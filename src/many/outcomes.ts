@@ -76,7 +76,8 @@ export class TaskOutcomes {
   ): Promise<keyof OutcomeCounts> {
     const { log } = this.#options;
     const { name, dir } = task;
-    const { kind } = end;
+    // The task's own exit status may be that of a fenced attempt: the sidecar's mark decides.
+    const kind = end.kind === 'fenced' && !dir.isFenced() ? 'failed' : end.kind;
     if (kind === 'done') {
       log.debug(`${name} is done`, fieldsOf(task));
       this.durations.add(end.runtimeMs);

@@ -24,10 +24,22 @@ export const FAILED = '.failed';
 /** The name of a task's work directory while it is in use. */
 const TASK_DIR = /^\d+(?:-\d+)?$/;
 
-/** Reads the sidecar's mark in the directory, because the launcher, or this runner, may have been killed. */
+/**
+ * Reads the sidecar's marks in the directory, because the launcher, or this runner, may have been killed. The task may
+ * have removed them: then whatever is there counts as unsaved. A start whose task has not begun leaves its lock file.
+ */
 export function isUnsaved(workdir: string): boolean {
   const has = (name: string): boolean => fs.existsSync(path.join(workdir, OWN_DIR, name));
-  return has(ATTEMPT_FILE) && !has(SAVED_FILE);
+  if (has(SAVED_FILE)) return false;
+  return has(ATTEMPT_FILE) || (!has(LOCK_FILE) && !isEmpty(workdir));
+}
+
+function isEmpty(workdir: string): boolean {
+  try {
+    return fs.readdirSync(workdir).length === 0;
+  } catch {
+    return true; // the task has removed it
+  }
 }
 
 /** Whether a sidecar, or a process of a task, still works in one of the directories: runners and launchers may be gone. */

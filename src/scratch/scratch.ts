@@ -10,12 +10,14 @@ import path from 'node:path';
 import type { Log } from '../log/log.ts';
 import { CaptureError, isFull, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import { IN_VAIN, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
+import { FENCED, IN_VAIN, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
 import { showPath } from '../model/path.ts';
 import { formatBytes } from '../model/units.ts';
 import { whereabouts } from '../native/beneath.ts';
+import { bootId } from '../native/boot-id.ts';
 import { tryLock } from '../native/files.ts';
 import { mountOf } from '../native/mounts.ts';
+import { fileSystemType, networkFileSystem } from '../native/network-files.ts';
 import { holdPrivateDir, makePrivateFile, openHeldFile, readPrivateFile } from '../native/private-dir.ts';
 import { removeTree } from '../native/remove-tree.ts';
 import {
@@ -52,6 +54,8 @@ export interface TaskDir {
   isUnsaved(): boolean;
   /** The sidecar has reported that another attempt would end the same way. */
   isInVain(): boolean;
+  /** Another attempt has the index: the sidecar has reported that, or no task has begun here. */
+  isFenced(): boolean;
   /** Keeps a failed task's files, also after the runner's end. Returns their new names. */
   keep(): readonly string[];
   /** Keeps files that exist nowhere else, out of the next try's way. Returns no names if the task removed them. */
@@ -99,7 +103,8 @@ export async function openScratch(
   const base = dir ?? memory ?? os.tmpdir();
   const inMemory = dir === undefined && memory !== undefined;
   try {
-    await removeAbandoned(base, log);
+    // If the directory cannot be listed, nothing is swept.
+    await removeAbandoned(base, log).catch(() => undefined);
     const root = fs.mkdtempSync(path.join(base, PREFIX));
     return scratchIn(root, { held: hold(root), lockFd: lock(root), hasAllTries, inMemory, log });
   } catch (error) {
@@ -142,14 +147,18 @@ function hold(root: string): HeldDir {
 
 /**
  * The lock file is locked first and then renamed into place, so nobody finds it unlocked. It contains the name of its
- * directory, so a directory that somebody has renamed is not mistaken for it.
+ * directory, so a directory that somebody has renamed is not mistaken for it, and the boot of its machine.
  */
 function lock(root: string): number {
   const fd = makePrivateFile(root, 'lock.new');
   tryLock(fd);
-  fs.writeFileSync(fd, path.basename(root));
+  fs.writeFileSync(fd, lockText(path.basename(root)));
   fs.renameSync(path.join(root, 'lock.new'), path.join(root, LOCK));
   return fd;
+}
+
+function lockText(name: string): string {
+  return `${name}\n${bootId()}`;
 }
 
 interface Opened extends Pick<ScratchNeeds, 'hasAllTries' | 'log'> {
@@ -203,6 +212,7 @@ function hasRoomIn({ at }: HeldDir): boolean {
 function taskDir(root: string, held: HeldDir, inside: string, keepsLog: boolean): TaskDir {
   const log = `${inside}.log`;
   const shown = (name: string): string => path.join(root, path.basename(name));
+  const savedText = (): string | undefined => readPrivateFile(path.join(inside, OWN_DIR), SAVED_FILE);
   return {
     path: shown(inside),
     log: shown(log),
@@ -221,7 +231,8 @@ function taskDir(root: string, held: HeldDir, inside: string, keepsLog: boolean)
       if (!keepsLog) await removeTree(log);
     },
     isUnsaved: () => isUnsaved(inside),
-    isInVain: () => readPrivateFile(path.join(inside, OWN_DIR), SAVED_FILE) === IN_VAIN,
+    isInVain: () => savedText() === IN_VAIN,
+    isFenced: () => savedText() === FENCED || (savedText() === undefined && !isUnsaved(inside)),
     keep: () => moved(inside, `${inside}${FAILED}`).map(shown),
     setAside: () => setAside(inside).map(shown),
   };
@@ -240,8 +251,12 @@ function freeBytes(dir: string): number {
   return bavail * bsize;
 }
 
-/** Removes what killed runners of our user left, if their tasks have ended since. */
+/**
+ * Removes what killed runners of our user left, if their tasks have ended since. On a network file system a lock may not
+ * reach other machines (Lustre's localflock, local_lock of nfs(5)): what another one left there is its own.
+ */
 async function removeAbandoned(base: string, log: Pick<Log, 'warn'>): Promise<void> {
+  const isShared = networkFileSystem(fileSystemType(base)) !== undefined;
   for await (const { name } of await fs.promises.opendir(base)) {
     if (!name.startsWith(PREFIX)) continue;
     const root = path.join(base, name);
@@ -249,8 +264,9 @@ async function removeAbandoned(base: string, log: Pick<Log, 'warn'>): Promise<vo
       const held = holdPrivateDir(root);
       try {
         const fd = openHeldFile(held, LOCK, fs.constants.O_RDWR);
-        if (tryLock(fd) && fs.readFileSync(fd, 'utf8') === name && !(await isAtWork(held)))
-          await removeRest(held, root, log);
+        const text = tryLock(fd) ? fs.readFileSync(fd, 'utf8') : '';
+        const isOurs = isShared ? text === lockText(name) : text.split('\n')[0] === name;
+        if (isOurs && !(await isAtWork(held))) await removeRest(held, root, log);
         fs.closeSync(fd);
       } finally {
         held.close();

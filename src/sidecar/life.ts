@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Log, openLog } from '../log/log.ts';
 import { CaptureError, failureOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
+import { FENCED, IN_VAIN } from '../model/file/manifest.ts';
 import type { FromSidecar, TaskEnd, ToSidecar } from '../model/format/messages.ts';
 import { type LifeNumbers, NO_NUMBERS } from '../model/format/shared-sidecar.ts';
 import { prepareMd5 } from '../model/md5.ts';
@@ -151,7 +152,10 @@ export class Life {
         caller: { env: env ?? OURSELVES.env, stderr },
         shared,
         giveUp: this.#giveUp.signal,
-        onFenced: (text) => tell({ kind: 'fenced', message: text }),
+        onFenced: (text) => {
+          markSaved(settings, FENCED);
+          tell({ kind: 'fenced', message: text });
+        },
         onDrainTakes: (ms) => tell({ kind: 'drain-takes', ms }),
       });
       if (opened.kind === 'done-already') return await this.#sayLast(opened);
@@ -205,7 +209,7 @@ export class Life {
       usage: how.usage,
       outOfMemory: how.outOfMemory,
     });
-    if (isSaved && this.#place !== undefined) markSaved(this.#place, isInVain);
+    if (isSaved && this.#place !== undefined) markSaved(this.#place, isInVain ? IN_VAIN : '');
     await this.#notices?.done();
     await this.#release();
     // A start that failed stored nothing, so there is nothing to sum up: the launcher says why it failed.

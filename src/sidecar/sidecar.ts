@@ -216,10 +216,16 @@ async function drain(parts: FinishParts, end: RunEnd): Promise<Finished> {
   }
 }
 
-/** However this attempt ended, the index belongs to another attempt now. */
+/** However this attempt ended, and whatever it could not store, the index belongs to another attempt now. */
 function endedFenced({ last }: Finished, fenced: AbortSignal): Finished {
-  const text = `${String(fenced.reason)}; ${last.text}`;
-  return { status: EXIT.fenced, isSaved: false, isInVain: false, last: { ...last, level: 'error', text } };
+  const text = `${String(fenced.reason)}: exit ${EXIT.fenced}, do not run it again`;
+  const { fields } = last;
+  return {
+    status: EXIT.fenced,
+    isSaved: false,
+    isInVain: false,
+    last: { level: 'error', text, fields: { ...fields, status: EXIT.fenced, reason: String(fenced.reason) } },
+  };
 }
 
 /**

@@ -147,6 +147,7 @@ function fakeDir(index: number, dirs: Bench['dirs'][number][]): TaskDir {
     clear: async () => void did('cleared'),
     isUnsaved: () => one.isUnsaved,
     isInVain: () => one.isInVain,
+    isFenced: () => true,
     keep: () => did('failed'),
     setAside: () => did('unsaved-1'),
   };

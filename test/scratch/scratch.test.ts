@@ -25,6 +25,9 @@ const open = (hasAllTries = false): Promise<Scratch> =>
 function begin(scratch: Scratch, index: number, text = 'x'): TaskDir {
   const dir = scratch.dirFor(index);
   dir.make();
+  // What a start leaves whose task has not begun.
+  fs.mkdirSync(path.join(dir.path, '.capture'));
+  fs.writeFileSync(path.join(dir.path, '.capture/lock'), '');
   fs.writeFileSync(path.join(dir.path, 'file'), text);
   fs.writeFileSync(dir.log, 'said');
   return dir;
@@ -62,7 +65,6 @@ it('tells a full file system from a directory that cannot be written', async () 
 it('makes room of what failed tasks have left, but for logs, and for files that are stored nowhere else', async () => {
   const one = await open();
   const [failed, unsaved, running] = [begin(one, 1), begin(one, 2), begin(one, 3)];
-  fs.mkdirSync(path.join(unsaved.path, '.capture'));
   fs.writeFileSync(path.join(unsaved.path, '.capture/attempt.json'), '{}');
   for (const task of [failed, unsaved]) task.keep();
   expect(one.hasRoom()).toBe(true);
@@ -164,11 +166,34 @@ it('removes what a killed runner has left, but for failed tasks and unsaved file
   await next.close();
 });
 
+it('counts a directory as unsaved from which the task has removed our marks, unless no task has begun there', async () => {
+  const scratch = await open();
+  const [removed, begun, empty] = [1, 2, 3].map((index) => begin(scratch, index));
+  fs.rmSync(path.join(removed?.path ?? '', '.capture'), { recursive: true });
+  for (const name of fs.readdirSync(empty?.path ?? ''))
+    fs.rmSync(path.join(empty?.path ?? '', name), { recursive: true });
+  expect([removed, begun, empty].map((dir) => dir?.isUnsaved())).toEqual([true, false, false]);
+  expect([removed, begun, empty].map((dir) => dir?.isFenced())).toEqual([false, true, true]);
+  await scratch.close();
+  expect(fs.readdirSync(scratch.root).toSorted()).toEqual(['1.unsaved-1', '1.unsaved-1.log']);
+});
+
+it('takes a directory for that of a fenced attempt only if the sidecar has said so', async () => {
+  const scratch = await open();
+  const dirs = ['', 'in vain', 'fenced'].map((text, at) => {
+    const dir = begin(scratch, at + 1);
+    fs.writeFileSync(path.join(dir.path, '.capture/attempt.json'), '{}');
+    fs.writeFileSync(path.join(dir.path, '.capture/saved'), text);
+    return dir;
+  });
+  expect(dirs.map((dir) => dir.isFenced())).toEqual([false, false, true]);
+  await scratch.close();
+});
+
 it('leaves what a task had in its work directory when all was killed, unless it was saved by then', async () => {
   const killed = await open();
   const dirs = [1, 2, 2].map((index) => {
     const dir = begin(killed, index);
-    fs.mkdirSync(path.join(dir.path, '.capture'));
     fs.writeFileSync(path.join(dir.path, '.capture/attempt.json'), '{}');
     return dir;
   });

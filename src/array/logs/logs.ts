@@ -124,7 +124,7 @@ async function nothingStored(
 function hintFor(attempt: number, newest: number, streams: ReadonlyMap<OutputStream, unknown>): string {
   if (attempt > newest) return `its attempts are 1 to ${newest}`;
   if (streams.has('output')) return 'leave out --stream: its stdout and stderr are one file';
-  return 'of what goes to a file, a run stores all with --log-output, once a minute and at the end, and else the end of a failure';
+  return 'with --log-output, a run stores all output that goes to a file, once a minute and at the end; without it, only the end of a failure';
 }
 
 /** Prints one stream after the other. If there are two, a line on stderr names each. */

@@ -1,7 +1,6 @@
 // Which files a `capture put` sends, and under which names. A directory is walked as cp -r does; links are followed to
 // files, but not to directories, because those could lead in a circle.
 import fs from 'node:fs';
-import { join } from 'node:path';
 import type { Log } from '../../log/log.ts';
 import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
@@ -19,8 +18,19 @@ export interface LocalFile {
   readonly sizeBytes: number;
 }
 
+export interface LocalFiles {
+  readonly files: readonly LocalFile[];
+  /** How many names in the directories are neither a file nor a directory that can be read. */
+  readonly leftOut: number;
+}
+
 /** Throws status 66 if a file does not exist, and 64 if two have one name or a name is capture's own. */
-export function localFiles(names: readonly string[], log: Log): readonly LocalFile[] {
+export function localFiles(names: readonly string[], log: Log): LocalFiles {
+  let leftOut = 0;
+  const leaveOut = (path: string, name: RelPath, why: string): void => {
+    leftOut += 1;
+    log.warn(`${showPath(path)} is left out: ${why}`, { event: 'not-stored', path: name });
+  };
   const found = new Map<string, LocalFile>();
   const add = (path: string, name: RelPath, sizeBytes: number): void => {
     const key = inputKey(name);
@@ -43,10 +53,10 @@ export function localFiles(names: readonly string[], log: Log): readonly LocalFi
     const stat = statOf(path);
     const name = nameOf(path);
     if (stat.isFile()) add(path, name, stat.size);
-    else if (stat.isDirectory()) walk(path, name, add, log);
+    else if (stat.isDirectory()) walk(path, name, { add, leaveOut });
     else throw new CaptureError(EXIT.usage, `${showPath(path)} is neither a file nor a directory`);
   }
-  return [...found.values()];
+  return { files: [...found.values()], leftOut };
 }
 
 function statOf(path: string): fs.Stats {
@@ -64,21 +74,25 @@ function nameOf(path: string): RelPath {
   return last === '.' || last === '..' ? '' : last;
 }
 
-function walk(
-  dir: string,
-  name: RelPath,
-  add: (path: string, name: RelPath, sizeBytes: number) => void,
-  log: Log,
-): void {
-  const entries = fs.readdirSync(encodePath(dir), { withFileTypes: true, encoding: 'buffer' });
+interface Found {
+  readonly add: (path: string, name: RelPath, sizeBytes: number) => void;
+  readonly leaveOut: (path: string, name: RelPath, why: string) => void;
+}
+
+function walk(dir: string, name: RelPath, found: Found): void {
+  let entries: fs.Dirent<Buffer>[];
+  try {
+    entries = fs.readdirSync(encodePath(dir), { withFileTypes: true, encoding: 'buffer' });
+  } catch (error) {
+    return found.leaveOut(dir, name, reasonOf(error));
+  }
   for (const entry of entries) {
     const own = decodePath(entry.name);
-    const [path, inner] = [join(dir, own), joinPath(name, own)];
-    if (entry.isDirectory()) walk(path, inner, add, log);
-    else {
-      const stat = fs.statSync(encodePath(path), { throwIfNoEntry: false });
-      if (stat?.isFile() === true) add(path, inner, stat.size);
-      else log.warn(`${showPath(path)} is no file, and is left out`, { event: 'not-stored', path: inner });
-    }
+    // Not normalised: `link/..` is the parent of what the link leads to.
+    const [path, inner] = [`${dir.replace(/\/*$/, '/')}${own}`, joinPath(name, own)];
+    const stat = entry.isDirectory() ? undefined : fs.statSync(encodePath(path), { throwIfNoEntry: false });
+    if (entry.isDirectory()) walk(path, inner, found);
+    else if (stat?.isFile() === true) found.add(path, inner, stat.size);
+    else found.leaveOut(path, inner, stat === undefined ? 'it leads nowhere' : 'it is no file');
   }
 }

@@ -7,6 +7,7 @@ import { errnoOf, reasonOf } from '../../model/errors.ts';
 import { MIN_PART_BYTES, partSizeBytes } from '../../model/file/part-size.ts';
 import { newMd5 } from '../../model/md5.ts';
 import { encodePath } from '../../model/path.ts';
+import { writerState } from '../../native/files.ts';
 import {
   exactly,
   type ObjectHead,
@@ -27,6 +28,10 @@ export interface Putting {
 /** `present`: the store has it already. In a dry run, `stored` is what would be sent. */
 export type Put = 'stored' | 'present' | { readonly why: string; readonly hint?: string };
 
+const CHANGING = {
+  why: 'a process has it open for writing',
+  hint: 'wait until it is closed, and put it again',
+} as const;
 const CHANGED = {
   why: 'it changed while it was read',
   hint: 'wait until its writer has closed it, and put it again',
@@ -45,6 +50,8 @@ export async function putFile(putting: Putting, { path, key }: LocalFile): Promi
   let file: fs.FileHandle | undefined;
   try {
     file = await fs.open(encodePath(path), constants.O_RDONLY | constants.O_NONBLOCK);
+    if (!(await file.stat()).isFile()) return { why: 'it is no file' };
+    if (writerState(file.fd) === 'writer') return CHANGING;
     const seen = await md5OfFile(file, signal);
     if (seen === undefined) return CHANGED;
     const head = await store.head(key, signal);
@@ -122,7 +129,8 @@ async function* provenParts(
     read += part.byteLength;
     if (read > sizeBytes) throw new Changed();
   }
-  if (sum.digest() !== md5 || stateOf(await file.stat({ bigint: true })) !== state) throw new Changed();
+  const isStill = stateOf(await file.stat({ bigint: true })) === state && writerState(file.fd) !== 'writer';
+  if (sum.digest() !== md5 || !isStill) throw new Changed();
   if (held !== undefined) yield held;
 }
 

@@ -10,6 +10,7 @@ import { MIN_PART_BYTES } from '../../model/file/part-size.ts';
 import { showPath } from '../../model/path.ts';
 import { formatBytes, formatMs, plural } from '../../model/units.ts';
 import { forEachAtOnce, whileLinked } from '../../model/waiting.ts';
+import { ignoreLeaseBreaks } from '../../native/files.ts';
 import { variablesNote } from '../command.ts';
 import { openProgress } from '../progress.ts';
 import { type ArrayAddress, openHeard, readAddress, STORE_OPTIONS } from '../stored-array.ts';
@@ -36,7 +37,7 @@ export const putCommand: Command<PutRequest> = {
     notes: [variablesNote(STORE_OPTIONS)],
     statuses: {
       0: 'all of it is stored, whole',
-      1: 'something is not: another object has its name, it changed while it was read, or it cannot be read',
+      1: 'something is not: another object has its name, it changed while it was read, it cannot be read, or is no file',
       64: 'an option or the <url> is wrong',
       66: 'a file does not exist',
       69: 'the store cannot be used',
@@ -73,9 +74,10 @@ const INCOMPLETE: ExitStatus = 1;
 
 async function put(request: PutRequest, tools: Tools): Promise<ExitStatus> {
   const { log, signal } = tools;
-  const files = localFiles(request.names, log);
+  ignoreLeaseBreaks();
+  const { files, leftOut } = localFiles(request.names, log);
   const { store, close } = await openHeard(request.address, tools);
-  const tally = new Tally(files);
+  const tally = new Tally(files, leftOut);
   const progress = openProgress(log, (elapsedMs) => tally.line(elapsedMs));
   const large = pLimit(LARGE_AT_ONCE);
   const stop = new AbortController();
@@ -116,9 +118,10 @@ class Tally {
   #present = 0;
   #passed = 0;
   #sent = 0;
-  #missing = 0;
+  #missing: number;
 
-  constructor(files: readonly LocalFile[]) {
+  constructor(files: readonly LocalFile[], leftOut: number) {
+    this.#missing = leftOut;
     this.#files = files.length;
     this.#bytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   }

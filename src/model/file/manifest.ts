@@ -55,8 +55,12 @@ export const ATTEMPT_FILE = 'attempt.json';
 /** Locked (flock(2)) as long as a sidecar works in the directory. */
 export const LOCK_FILE = 'lock';
 export const SAVED_FILE = 'saved';
-/** The content of SAVED_FILE if a retry would end the same way; otherwise the file is empty. */
+/** The content of SAVED_FILE if a retry would end the same way. */
 export const IN_VAIN = 'in vain';
+/** Its content if another attempt has taken over the index: then nothing here is needed. */
+export const FENCED = 'fenced';
+/** Otherwise SAVED_FILE is empty. */
+export type SavedText = '' | typeof IN_VAIN | typeof FENCED;
 
 export function compileManifest(patterns: ManifestPatterns): Manifest {
   const results = compileList(patterns.results);

@@ -3,12 +3,17 @@
 import * as z from 'zod';
 import type { Order } from '../../model/checkpoint/rounds.ts';
 import type { Fingerprint } from '../../model/file/file-state.ts';
-import { ATTEMPT_FILE, IN_VAIN, OWN_DIR, SAVED_FILE } from '../../model/file/manifest.ts';
+import { ATTEMPT_FILE, OWN_DIR, SAVED_FILE, type SavedText } from '../../model/file/manifest.ts';
 import { type Lacking, lackingSchema } from '../../model/format/records.ts';
 import { keyIndex, type Settings } from '../../model/format/settings.ts';
 import type { RelPath } from '../../model/path.ts';
 import { reached } from '../../native/failpoint.ts';
-import { readPrivateFile, removePrivateFile, replacePrivateFile } from '../../native/private-dir.ts';
+import {
+  makePrivateDir,
+  readPrivateFile,
+  removePrivateFile,
+  replacePrivateFile,
+} from '../../native/private-dir.ts';
 import type { Baseline } from '../../records/ledger.ts';
 
 /** The order in which the task closes its checkpoint files, once it is certain. */
@@ -124,12 +129,14 @@ export function readOrder(place: AttemptPlace, attempt: number): Order | undefin
 }
 
 /**
- * Everything that the attempt closed is stored, and its end is recorded: whoever owns the work directory may remove it,
- * and need not repeat an attempt that is in vain.
+ * Everything that the attempt closed is stored, and its end is recorded, or another attempt has taken over: whoever owns
+ * the work directory may remove it.
  */
-export function markSaved(place: AttemptPlace, isInVain: boolean): void {
+export function markSaved(place: AttemptPlace, text: SavedText): void {
   try {
-    replacePrivateFile(dirOf(place), savedNameOf(place), isInVain ? IN_VAIN : '');
+    // The task may have removed it.
+    makePrivateDir(dirOf(place));
+    replacePrivateFile(dirOf(place), savedNameOf(place), text);
   } catch {
     // No space, or the task has removed its work directory: then the attempt counts as not saved.
   }

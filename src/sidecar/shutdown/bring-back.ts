@@ -9,7 +9,7 @@ import type { FinishParts } from './outcome.ts';
 
 type DeletingContext = Needs<'settings' | 'ledger'>;
 
-/** A list of more patterns, as of a manifest file, becomes `**`. */
+/** A list of more patterns, as of a manifest file, becomes `**`. So does a name that a message cannot show. */
 const MOST_PATTERNS = 5;
 
 /** `2 local files deleted here (r.dat is stored as r.dat.0.zst)`; undefined if none was deleted. */
@@ -64,5 +64,6 @@ function asOptions(names: readonly string[], values: readonly string[]): readonl
 }
 
 function inShort(patterns: readonly string[]): readonly string[] {
-  return patterns.length > MOST_PATTERNS ? ['**'] : patterns;
+  const isShown = patterns.every((pattern) => showPath(pattern) === pattern);
+  return patterns.length > MOST_PATTERNS || !isShown ? ['**'] : patterns;
 }

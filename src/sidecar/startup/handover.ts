@@ -8,6 +8,7 @@ import { EXIT } from '../../model/exit-status.ts';
 import type { Generation } from '../../model/format/records.ts';
 import { keyIndex, type Settings } from '../../model/format/settings.ts';
 import { showPath } from '../../model/path.ts';
+import { bootId } from '../../native/boot-id.ts';
 import {
   readLastAttemptFile,
   writeAttemptFile,
@@ -15,8 +16,6 @@ import {
   type RestoredFacts,
 } from '../run/attempt-file.ts';
 import type { Restored } from './restore.ts';
-
-const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 
 const OPTION_OF: Readonly<Record<keyof Handover['who'], string>> = {
   to: '--to',
@@ -76,10 +75,3 @@ export function restoredBefore(
 }
 
 /** '' if it cannot be read, as in a sandbox without /proc/sys. */
-function bootId(): string {
-  try {
-    return fs.readFileSync(BOOT_ID, 'utf8').trim();
-  } catch {
-    return '';
-  }
-}

@@ -69,9 +69,9 @@ describe.each(STORE_KINDS)('capture put into %s', (kind) => {
     fs.symlinkSync('a b.eam', path.join(dir, 'potentials/link'));
     fs.symlinkSync('.', path.join(dir, 'potentials/circle'));
     const ran = await put('elsewhere/in.melt', 'potentials/');
-    expect(ran).toMatchObject({ status: 0, stdout: '' });
-    expect(ran.stderr).toContain('potentials/circle is no file, and is left out');
-    expect(ran.stderr).toContain(`put 4 files (14 B) under ${stored.url}`);
+    expect(ran).toMatchObject({ status: 1, stdout: '' });
+    expect(ran.stderr).toContain('potentials/circle is left out: it is no file');
+    expect(ran.stderr).toContain(`put 4 files (14 B), 1 not stored under ${stored.url}`);
     expect(await keys()).toEqual([
       'in.melt',
       'potentials/a b.eam',
@@ -81,6 +81,15 @@ describe.each(STORE_KINDS)('capture put into %s', (kind) => {
     expect(await contentOf('in.melt')).toBe('units lj');
     expect(await contentOf('potentials/link')).toBe('one');
     expect((await stored.store.head('in.melt'))?.meta).toMatchObject({ md5: md5Of('units lj'), size: '8' });
+  });
+
+  it('takes link/.. as the kernel does', async () => {
+    write('far/inputs/a', 'right');
+    write('far/data/x', '');
+    write('inputs/a', 'wrong');
+    fs.symlinkSync('far/data', path.join(dir, 'data'));
+    expect(await put('data/../inputs')).toMatchObject({ status: 0 });
+    expect(await contentOf('inputs/a')).toBe('right');
   });
 
   it('brings a task exactly what was put, with its time and mode', async () => {
@@ -149,6 +158,18 @@ describe.each(STORE_KINDS)('capture put into %s', (kind) => {
     expect(ran.stderr).toContain(message);
     expect(await keys()).toEqual([]);
   });
+});
+
+it('stores nothing of a file that a process has open for writing', async () => {
+  stored = await openStoreOfRecords('a directory');
+  const fd = fs.openSync(path.join(dir, 'half'), 'w');
+  fs.writeSync(fd, 'the first half');
+  const ran = await put('half');
+  expect(ran).toMatchObject({ status: 1 });
+  expect(ran.stderr).toContain('half: a process has it open for writing');
+  expect(await keys()).toEqual([]);
+  fs.closeSync(fd);
+  expect(await put('half')).toMatchObject({ status: 0 });
 });
 
 describe('capture put into an S3 server', () => {

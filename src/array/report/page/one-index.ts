@@ -117,7 +117,7 @@ function leftOf({ left = [] }: IndexEntry): readonly HTMLElement[] {
 function saidOf({ said = [] }: IndexEntry): readonly HTMLElement[] {
   return said.flatMap(({ stream, lines }) => [
     el('p', {}, `Last lines of ${stream}:`),
-    el('pre', { class: 'scroll' }, lines.join('\n')),
+    el('pre', {}, lines.join('\n')),
   ]);
 }
 
