@@ -48,6 +48,18 @@ describe('the recipe', () => {
   it('is there for each kind of program', () => expect(LINES).toHaveLength(14));
 });
 
+/** The options in the table of programs. */
+const PROGRAMS = [...PAGE.matchAll(/^\| [^|]+ \| `(-[rk] [^|`]+)` \|/gm)].map(([, options = '']) => options);
+
+describe('the row of a program', () => {
+  it.each(PROGRAMS)('%s', (options) => {
+    const given = ['--to', '/s', ...words(options), '--', './task'];
+    expect(parsed(given)).toMatchObject({ kind: 'run', warnings: [] });
+  });
+
+  it('is there for each program', () => expect(PROGRAMS).toHaveLength(10));
+});
+
 const REPLACED = [...readFileSync('docs/coming-from.md', 'utf8').matchAll(/^capture --to .*$/gm)].map(String);
 
 it.each(REPLACED)('what replaces a script is right: %s', (line) => {
