@@ -57,7 +57,7 @@ describe('the row of a program', () => {
     expect(parsed(given)).toMatchObject({ kind: 'run', warnings: [] });
   });
 
-  it('is there for each program', () => expect(PROGRAMS).toHaveLength(10));
+  it('is there for each program', () => expect(PROGRAMS).toHaveLength(12));
 });
 
 const REPLACED = [...readFileSync('docs/coming-from.md', 'utf8').matchAll(/^capture --to .*$/gm)].map(String);
