@@ -48,6 +48,8 @@ export interface CutState {
   readonly lastMatched: boolean;
   /** The directory of the newest file that matches `--checkpoint-last`, if directories rotate. */
   readonly lastDirectory: string | undefined;
+  /** That file was found by a scan, whose order is not that of the closes. */
+  readonly lastFound: boolean;
   /** A file that was closed after that one: in the same directory, or before a cut could be taken. */
   readonly afterLast: RelPath | undefined;
   /** The program has said that everything it closed is whole, and it has closed nothing since. */
@@ -84,6 +86,7 @@ export function newCut(rules: CutRules, known: CutStart): CutState {
     lastCloseMs: -Infinity,
     lastMatched: false,
     lastDirectory: undefined,
+    lastFound: false,
     afterLast: undefined,
     said: false,
     staleSinceMs: undefined,
@@ -127,7 +130,8 @@ export function memberClosed(state: CutState, close: MemberClose): CutState {
     units: units && rotation !== undefined ? unitsAfter(units, rotation.unit, how, isLast) : units,
     lastCloseMs: atMs,
     lastMatched: !provesNothing && (isLast || (lastMatched && (isFound || isNext))),
-    afterLast: comesAfter ? path : state.afterLast,
+    lastFound: isLast ? isFound : state.lastFound,
+    afterLast: comesAfter && !state.lastFound ? path : state.afterLast,
     lastDirectory: isLast && rotation?.kind === 'directory' ? rotation.unit : state.lastDirectory,
     said: false,
     staleSinceMs: isResumed ? atMs : (state.staleSinceMs ?? atMs),

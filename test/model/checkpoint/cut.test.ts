@@ -102,6 +102,10 @@ describe('a set of checkpoint files', () => {
     const next = closed(cutTaken(state, 'named', 1), '2/U', 2);
     expect(next.afterLast).toBeUndefined();
     expect(closed(next, '1/props', 3).afterLast).toBe('1/props');
+    // A scan of a new directory below it has found the last file before the closes of the others were reported.
+    const found = closed(next, '2/last', 3, { how: 'scan' });
+    expect(closed(found, '2/p', 3).afterLast).toBeUndefined();
+    expect(closed(closed(found, '2/last', 4), '2/p', 5).afterLast).toBe('2/p');
   });
 
   it('holds the directory that its last file has ended, and not the next one, which may have begun by then', () => {
