@@ -330,6 +330,18 @@ describe('capture restore', () => {
     expect(place.records()).toHaveLength(records);
   });
 
+  it('brings a result without the checkpoint, if no option names that', async () => {
+    const both = ['-k', 'k.chk', '-r', 'r.dat', '--task-name', 't'];
+    expect(await place.run(both, sh('echo ck > k.chk; echo r > r.dat')).status).toBe(0);
+    place.freshWork();
+    const named = ['-r', 'r.dat', '-i', 'r.dat', '--task-name', 't'];
+    const run = place.capture(['restore', '--to', place.store, ...named]);
+    expect(await run.status).toBe(0);
+    expect(run.stderr()).toContain('the checkpoint stays in the store: no --checkpoints names its files');
+    expect(fs.readFileSync(place.at('r.dat'), 'utf8')).toBe('r\n');
+    expect(fs.existsSync(place.at('k.chk'))).toBe(false);
+  });
+
   it('moves a local checkpoint that differs aside and says which is newer', async () => {
     expect(await place.run(['-k', 'k.chk', '--task-name', 't'], sh('echo stored > k.chk')).status).toBe(0);
     place.freshWork();

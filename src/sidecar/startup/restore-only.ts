@@ -59,6 +59,8 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
         for (const one of recoverReclaims(root)) log.warn(describeRecovered(one));
         await clearStaging(root);
       }
+      const { checkpoints, companions } = settings.manifest;
+      const isAsked = checkpoints.length + companions.length > 0;
       const { generation, files } = await restore({
         settings,
         scope,
@@ -66,13 +68,15 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
         root,
         store,
         from,
-        history,
+        history: isAsked ? history : { ...history, generations: [] },
         log,
         caller: OURSELVES,
         progress: new Progress(log.draw),
         signal,
       });
-      if (generation === undefined) await sayNothingRestored({ store, scope, history, log, signal });
+      if (!isAsked && history.generations.length > 0)
+        log.info('the checkpoint stays in the store: no --checkpoints names its files');
+      else if (generation === undefined) await sayNothingRestored({ store, scope, history, log, signal });
       const checkpoint =
         generation === undefined ? 'no checkpoint' : `checkpoint ${generationName(generation)}`;
       const where = isMissing(settings.to.url) ? `${store.url}: there is no such directory` : store.url;
