@@ -1,7 +1,6 @@
 // Passes an attempt from one process to the next without a launcher: from `capture restore --handoff` to `capture
 // watch`, and from a watch that died to the one that its container starts next. What is found in the work directory is
 // checked before it is believed; the claim itself is in the store.
-import fs from 'node:fs';
 import { generationName } from '../../model/checkpoint/history.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
