@@ -29,6 +29,8 @@ let dir: string;
 beforeAll(async () => {
   dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-strangers-'));
   stored = await openStoreOfRecords('a directory');
+  fs.mkdirSync(path.join(dir, 'inputs'));
+  fs.symlinkSync(HOSTILE_NAME, path.join(dir, 'inputs', HOSTILE_NAME));
   const file = (name: string, key: string): object => ({
     path: name,
     key,
@@ -104,8 +106,12 @@ afterAll(async () => {
   fs.rmSync(dir, { recursive: true, force: true });
 });
 
+/** As a name of a file. */
+const HOSTILE_NAME = HOSTILE.replaceAll(/['/]/g, '');
+
 function onTerminal(name: string, args: readonly string[]): string {
-  const quoted = [BIN, name, stored.url, ...args].map((word) => `'${word}'`).join(' ');
+  const words = name === 'put' ? [...args, stored.url] : [stored.url, ...args];
+  const quoted = [BIN, name, ...words].map((word) => `'${word}'`).join(' ');
   const { stdout } = spawnSync('script', ['-qefc', `cd '${dir}' && exec ${quoted}`, '/dev/null'], {
     encoding: 'utf8',
     env: { PATH: process.env['PATH'], TERM: 'xterm-256color' },
@@ -126,6 +132,7 @@ const LINES: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['--failed'],
     ['--suggest'],
   ],
+  put: [[HOSTILE_NAME], ['inputs'], ['--dry-run', `inputs/${HOSTILE_NAME}`]],
   gather: [['out'], ['again', '--with-partials', '--index', '1'], ['--list', 'json'], ['--list', 'md5sum']],
   ls: [[], ['0'], ['0', '--json']],
   cat: [

@@ -151,7 +151,10 @@ function said(shell: readonly string[], texts: readonly string[]): readonly stri
   for (const [n, text] of texts.entries()) fs.writeFileSync(path.join(place, `${n}.sh`), text);
   const env = { PATH: process.env['PATH'], LC_ALL: 'C.UTF-8' };
   spawnSync('sh', ['-c', DRIVER, 'sh', place, ...shell], { env, stdio: 'ignore' });
-  const found = texts.map((_, n) => fs.readFileSync(path.join(place, `${n}.said`), 'utf8'));
+  // `~-` is the directory before, which has another name each time.
+  const found = texts.map((_, n) =>
+    fs.readFileSync(path.join(place, `${n}.said`), 'utf8').replaceAll(place, 'PLACE'),
+  );
   fs.rmSync(place, { recursive: true });
   return found;
 }
