@@ -232,7 +232,7 @@ describe('a tmpfs that is larger than the memory which the job may use', () => {
     expect(await tight.status, tight.stderr()).toBe(0);
     expect(place.keys()).toEqual(['r1.dat.0', 'r2.dat.0', 'r3.dat.0', 'r4.dat.0', 'r5.dat.0']);
     expect(tight.stdout()).toMatch(
-      /warning: the memory that this job may use, with a work directory in it, is 93 % used, 4\.0 MiB left; results that are stored and still here hold [^]*\n {2}try: --reclaim now/,
+      /warning: the memory that this job may use, with a work directory in it, is 93 % used, 4\.0 MiB left; results that are stored and still here hold (0 B, [^]*\n {2}try: give the task a larger work directory|[^]*\n {2}try: --reclaim now)/,
     );
   });
 });
