@@ -38,7 +38,7 @@ export class Reclaims {
   readonly #results: Results;
   readonly #inTurn = pLimit(1);
   readonly #isDoubtful: boolean;
-  /** How many local files were deleted, and the first of them. */
+  /** How many local files were deleted, and the first of them by name. */
   reclaimed = 0;
   firstReclaimed: RelPath | undefined;
 
@@ -126,7 +126,7 @@ export class Reclaims {
         this.#results.noteReclaiming(path, false);
       if (outcome.kind === 'reclaimed') {
         this.reclaimed += 1;
-        this.firstReclaimed ??= path;
+        if (this.firstReclaimed === undefined || path < this.firstReclaimed) this.firstReclaimed = path;
         this.#results.noteReclaimed(path);
       } else if (outcome.kind === 'remade') {
         await this.#keepRemade(one, outcome.aside);
