@@ -5,7 +5,7 @@ import { formatMs } from '../model/units.ts';
 import { numberText } from './columns.ts';
 
 const DRAWN_EVERY_MS = 250;
-/** A long operation is told more rarely: after a tenth of the time that it has taken so far. */
+/** Progress lines of a long operation become rarer: the next one comes after a tenth of the time so far. */
 const TOLD_AFTER_MS = { least: 60_000, most: 3_600_000, share: 0.1 };
 const BAR_WIDTH = 20;
 

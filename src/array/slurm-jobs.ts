@@ -39,7 +39,7 @@ interface Asked {
   readonly all: boolean;
 }
 
-/** Remembers what it has learned, for a command that looks again and again. */
+/** Caches answers, for a command that repeats its look. */
 export class SlurmJobs {
   readonly #tools: Pick<Tools, 'log' | 'signal' | 'env'>;
   /** By `<index>/<attempt>`; undefined if it has none. */

@@ -1,4 +1,4 @@
-// Which boot of which machine this is: the same for all its containers, another one after a reboot.
+// Identifies a machine and its boot. All containers of a machine share it, and a reboot changes it.
 import fs from 'node:fs';
 
 /** A UUID (random(4), boot_id); empty if /proc does not tell. */

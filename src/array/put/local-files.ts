@@ -79,6 +79,18 @@ interface Found {
   readonly leaveOut: (path: string, name: RelPath, why: string) => void;
 }
 
+/** A file, or a link to one. A link may lead nowhere, in a circle, or where nobody may look. */
+function addOne(path: string, name: RelPath, { add, leaveOut }: Found): void {
+  let stat: fs.Stats;
+  try {
+    stat = fs.statSync(encodePath(path));
+  } catch (error) {
+    return leaveOut(path, name, reasonOf(error));
+  }
+  if (stat.isFile()) add(path, name, stat.size);
+  else leaveOut(path, name, 'it is no file');
+}
+
 function walk(dir: string, name: RelPath, found: Found): void {
   let entries: fs.Dirent<Buffer>[];
   try {
@@ -90,9 +102,7 @@ function walk(dir: string, name: RelPath, found: Found): void {
     const own = decodePath(entry.name);
     // Not normalised: `link/..` is the parent of what the link leads to.
     const [path, inner] = [`${dir.replace(/\/*$/, '/')}${own}`, joinPath(name, own)];
-    const stat = entry.isDirectory() ? undefined : fs.statSync(encodePath(path), { throwIfNoEntry: false });
     if (entry.isDirectory()) walk(path, inner, found);
-    else if (stat?.isFile() === true) found.add(path, inner, stat.size);
-    else found.leaveOut(path, inner, stat === undefined ? 'it leads nowhere' : 'it is no file');
+    else addOne(path, inner, found);
   }
 }

@@ -83,6 +83,15 @@ describe.each(STORE_KINDS)('capture put into %s', (kind) => {
     expect((await stored.store.head('in.melt'))?.meta).toMatchObject({ md5: md5Of('units lj'), size: '8' });
   });
 
+  it.each(['nowhere', 'itself'])('leaves out a link to %s, and stores the others', async (target) => {
+    write('in/a', 'A');
+    fs.symlinkSync(target, path.join(dir, 'in/itself'));
+    const ran = await put('in');
+    expect(ran).toMatchObject({ status: 1 });
+    expect(ran.stderr).toContain('in/itself is left out: E');
+    expect(await keys()).toEqual(['in/a']);
+  });
+
   it('takes link/.. as the kernel does', async () => {
     write('far/inputs/a', 'right');
     write('far/data/x', '');

@@ -15,9 +15,11 @@ export function timeText(seconds: number): string {
   return new Date(seconds * 1000).toISOString().replace('T', ' ').replace(/\.\d+/, '');
 }
 
-/** With three digits, so that the labels of an axis differ: `0.02`, `1.5`, `1,200`. */
+/** A fraction with three digits, so that the labels of an axis differ: `0.02`, `1.5`. A large number is whole: `9,876`. */
 export function numberText(value: number): string {
-  return value.toLocaleString('en-US', { maximumSignificantDigits: 3 });
+  return value < 100
+    ? value.toLocaleString('en-US', { maximumSignificantDigits: 3 })
+    : countText(Math.round(value));
 }
 
 export function countText(value: number): string {

@@ -8,7 +8,9 @@ it.each([
   [1.5, '1.5'],
   [1.9375, '1.94'],
   [12, '12'],
+  [99.96, '100'],
   [1200, '1,200'],
-])('writes %d with three digits', (value, text) => {
+  [9876.4, '9,876'],
+])('writes %d as %s', (value, text) => {
   expect(numberText(value)).toBe(text);
 });
