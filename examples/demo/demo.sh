@@ -4,7 +4,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-PATH=$here/../../bin:$here:$PATH
+PATH=$here/../../bin:$here:$here/../../node/bin:$PATH # heat.mjs runs by the archive's own Node, if this is in one
 
 readonly frame_at_half=frame.4000.pgm
 readonly bound_seconds=60
