@@ -366,7 +366,44 @@ function put(name, content) {
   stale.delete(name);
 }
 
-/** The page of `capture queue ui`, as its package ships it: files for a browser. */
+/** Man pages and completions, by a program that is not part of capture. */
+async function putManual() {
+  const { outputFiles } = await esbuild({
+    ...READABLE,
+    entryPoints: { manual: 'packaging/manual/manual.ts' },
+    sourcemap: false,
+    format: 'esm',
+    outExtension: { '.js': '.mjs' },
+    plugins: PLUGINS,
+    define: DEFINE,
+    banner: { js: REQUIRE },
+  });
+  const dir = mkdtempSync(path.resolve('node_modules/.cache/capture-manual-'));
+  try {
+    const program = path.join(dir, 'manual.mjs');
+    writeFileSync(program, outputFiles[0].text);
+    const { manual } = await import(program);
+    for (const [file, text] of manual()) {
+      const full = path.join(dir, 'share', file);
+      mkdirSync(path.dirname(full), { recursive: true });
+      writeFileSync(full, text);
+    }
+    replaceDirectory(path.join(dir, 'share'), 'share');
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
+}
+
+/** At once, as far as a directory can be. */
+function replaceDirectory(from, name) {
+  const to = path.join(outdir, name);
+  rmSync(`${to}.new`, { recursive: true, force: true });
+  cpSync(from, `${to}.new`, { recursive: true });
+  rmSync(to, { recursive: true, force: true });
+  renameSync(`${to}.new`, to);
+  stale.delete(name);
+}
+
 /** bull-board's page as we serve it: nothing comes from the internet, and an error keeps its lines. */
 function boardPage(page) {
   const fonts = /<link href="https:[^>]*>\n?/;
@@ -376,16 +413,18 @@ function boardPage(page) {
   return mended;
 }
 
+/** The page of `capture queue ui`: files for a browser, as their package ships them. */
 function putBoard() {
   const from = path.dirname(requireHere.resolve('@bull-board/ui/package.json'));
-  const to = path.join(outdir, 'board.new');
-  rmSync(to, { recursive: true, force: true });
-  cpSync(path.join(from, 'dist'), path.join(to, 'dist'), { recursive: true });
-  const page = path.join(to, 'dist', 'index.ejs');
-  writeFileSync(page, boardPage(readFileSync(page, 'utf8')));
-  rmSync(path.join(outdir, 'board'), { recursive: true, force: true });
-  renameSync(to, path.join(outdir, 'board'));
-  stale.delete('board');
+  const dir = mkdtempSync(path.resolve('node_modules/.cache/capture-board-'));
+  try {
+    cpSync(path.join(from, 'dist'), path.join(dir, 'board/dist'), { recursive: true });
+    const page = path.join(dir, 'board/dist/index.ejs');
+    writeFileSync(page, boardPage(readFileSync(page, 'utf8')));
+    replaceDirectory(path.join(dir, 'board'), 'board');
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
 }
 
 const files = new Map(await programs());
@@ -395,6 +434,7 @@ for (const name of Object.keys(DRIVERS)) compiled.set(name, compiledWhole(name, 
 for (const [name, text] of files) put(name, text);
 for (const [name, code] of compiled) put(`${name}.v8`, withHeader(files.get(`${name}.cjs`), code));
 putBoard();
+await putManual();
 put(
   'THIRD-PARTY-NOTICES',
   `capture contains these packages, each under the licence that stands below its name.

@@ -11,6 +11,7 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
@@ -81,6 +82,8 @@ try {
   if (arch !== process.arch)
     for (const file of readdirSync(dist)) if (file.endsWith('.v8')) rmSync(path.join(dist, file));
 
+  // Where man, bash and fish look, if bin/ is in PATH.
+  symlinkSync('dist/share', path.join(top, 'share'));
   writeFileSync(path.join(top, 'sbom.cdx.json'), sbom(path.join(dist, 'THIRD-PARTY-NOTICES')));
   writeOut(top, path.join(here, 'bin/node'));
 } finally {

@@ -50,6 +50,7 @@ function namedTests(page: string): readonly Named[] {
 
 /** Folders of test/ that are of no room: whole runs, what they need, and what is not ours. */
 const NO_ROOMS = new Set([
+  'packaging',
   'licences',
   'bench',
   'e2e',

@@ -7,7 +7,7 @@ import { type CommandName, commandsBehind, purposeOf, usageOf } from './commands
 const WIDTH = 100;
 
 /** The statuses that every command can end with. */
-const STATUSES: Readonly<Record<number, string>> = {
+const STATUSES = {
   64: 'an option is wrong (nothing was done)',
   70: 'capture itself failed',
 };
@@ -15,7 +15,7 @@ const STATUSES: Readonly<Record<number, string>> = {
 const STOPPED = { 143: 'stopped by SIGTERM (130 by SIGINT, ...)' };
 
 export function helpText(command: CommandSpec, known: KnownOptions): string {
-  const { name, help, handlesSignals = false } = command;
+  const { name, help } = command;
   const { usage = `${usageOf(name)} [options]`, about, notes = [], examples } = help;
   const text = commanderOf(known).usage(usage.trim()).helpInformation().trimEnd();
   const optionsAt = text.indexOf('\n\n') + 1;
@@ -28,7 +28,7 @@ export function helpText(command: CommandSpec, known: KnownOptions): string {
     ...(commands.length === 0 ? [] : [`Commands:\n${commandLines(commands)}`]),
     `${text.slice(optionsAt).trimStart()}\n`,
     ...notes,
-    `Exit status:\n${statusLines(help, handlesSignals ? STATUSES : { ...STATUSES, ...STOPPED })}`,
+    `Exit status:\n${statusLines(command)}`,
   ].join('\n');
 }
 
@@ -41,13 +41,15 @@ function commandLines(names: readonly CommandName[]): string {
   return lines.join('');
 }
 
-function statusLines(
-  { statuses, statusNotes = {} }: CommandSpec['help'],
-  ofAll: Readonly<Record<number, string>>,
-): string {
-  const { before, behind } = statusNotes;
+/** All exit statuses of a command, and what they mean. */
+export function statusesOf({ help, handlesSignals }: CommandSpec): Readonly<Record<number, string>> {
+  return { ...(handlesSignals ? STATUSES : { ...STATUSES, ...STOPPED }), ...help.statuses };
+}
+
+function statusLines(command: CommandSpec): string {
+  const { before, behind } = command.help.statusNotes ?? {};
   const indent = ' '.repeat(7);
-  const lines = Object.entries({ ...ofAll, ...statuses }).map(([status, text]) => {
+  const lines = Object.entries(statusesOf(command)).map(([status, text]) => {
     const wrapped = new Help().boxWrap(text, WIDTH - indent.length);
     return `${status.padStart(5)}  ${wrapped.replaceAll('\n', `\n${indent}`)}`;
   });

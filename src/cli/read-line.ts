@@ -112,7 +112,7 @@ const HELP = group('Help:', {
 const ABOUT_MESSAGES: readonly Option[] = [MESSAGES.level, MESSAGES.format, MESSAGES.file];
 
 /** Adds the options for messages that the command does not list itself. Their variables are read, too. */
-function knownOptions(command: CommandSpec): KnownOptions & { readonly variables: readonly Option[] } {
+export function knownOptions(command: CommandSpec): KnownOptions & { readonly variables: readonly Option[] } {
   const { name, options, variables = [], idle = [], takesTask, wordsBehind } = command;
   const names = new Set([...options, ...idle].map((option) => option.name));
   const messages = ABOUT_MESSAGES.filter((option) => !names.has(option.name));

@@ -1,7 +1,8 @@
-// The commands that run an array on this machine, and the one that writes files to start from.
+// The commands that run an array on this machine, and those that print files: to start from, and for shells.
 import type { Command } from '../cli/command.ts';
 import type { Commands } from '../cli/program.ts';
 import { runArray } from './command.ts';
+import { completionCommand } from './completion.ts';
 import { ARRAY_SPEC, type ArrayRequest } from './line.ts';
 import { templateCommand } from './template.ts';
 import { runnerTools } from './tools.ts';
@@ -11,4 +12,4 @@ const arrayCommand: Command<ArrayRequest> = {
   act: (request, tools) => runArray(request, runnerTools(tools)),
 };
 
-export const MANY_COMMANDS: Commands = [arrayCommand, templateCommand];
+export const MANY_COMMANDS: Commands = [arrayCommand, templateCommand, completionCommand];

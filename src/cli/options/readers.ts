@@ -11,8 +11,12 @@ export interface Unread {
   readonly example: string;
 }
 
-/** Paths are relative to `cwd`, the current directory. */
-export type Reader<T> = (text: string, cwd?: string) => { readonly value: T } | Unread;
+export interface Reader<T> {
+  /** Paths are relative to `cwd`, the current directory. */
+  (text: string, cwd?: string): { readonly value: T } | Unread;
+  /** All valid texts, if they can be listed. */
+  readonly words?: readonly string[];
+}
 
 /** From `leastMs` to the longest timer of Node. */
 export function durationMs(leastMs = 0): Reader<number> {
@@ -53,12 +57,13 @@ export function isTooLarge(text: string, most: number): boolean {
 }
 
 export function choice<T extends string>(...words: readonly T[]): Reader<T> {
-  return (text) => {
+  const read: Reader<T> = (text) => {
     const value = words.find((word) => word === text);
     return value === undefined
       ? { is: `not one of ${words.join(', ')}`, example: words[0] ?? '' }
       : { value };
   };
+  return Object.assign(read, { words });
 }
 
 /** Unchanged. An empty path is refused, because it is probably an unset shell variable. */
