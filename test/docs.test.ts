@@ -8,7 +8,7 @@ const read = (path: string): string => fs.readFileSync(new URL(path, ROOT), 'utf
 const TESTS = fs.readdirSync(new URL('test', ROOT), { recursive: true, encoding: 'utf8' });
 
 /** The pages that people read, from the root of the project. */
-const PAGES = ['', 'docs/', 'docs/dev/', 'docs/dev/adr/'].flatMap((dir) =>
+const PAGES = ['', 'docs/', 'docs/start/', 'docs/dev/', 'docs/dev/adr/'].flatMap((dir) =>
   fs
     .readdirSync(new URL(`./${dir}`, ROOT))
     .filter((name) => name.endsWith('.md'))

@@ -25,6 +25,7 @@ function scriptIn(page: string, first: string, word: string): string {
 
 const SCRIPTS = [
   ['README.md', () => scriptIn('README.md', '#!/bin/bash', '#SBATCH')],
+  ['docs/start/slurm.md', () => scriptIn('docs/start/slurm.md', '#!/bin/bash', '#SBATCH')],
   ['examples/slurm/array.sbatch', () => read('examples/slurm/array.sbatch')],
   ['docs/preemption.md, PBS', () => scriptIn('docs/preemption.md', '#!/bin/bash', '#PBS')],
 ] as const;

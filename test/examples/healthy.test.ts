@@ -48,10 +48,10 @@ async function isHealthy(run: Run): Promise<void> {
 }
 
 describe('the demo', () => {
-  it('has no warning, and prints what the README shows', async () => {
+  it('has no warning, and prints what docs/start/try.md shows', async () => {
     const demo = place.exec([path.join(ROOT, 'examples/demo/demo.sh')]);
     await isHealthy(demo);
-    const shown = /```console\n(.*?)```/s.exec(read('README.md'))?.[1] ?? '';
+    const shown = /```console\n(.*?)```/s.exec(read('docs/start/try.md'))?.[1] ?? '';
     const figures = (text: string): readonly string[] =>
       unstamped(text)
         .replaceAll(/(?:\/[\w.-]+)*\/capture-demo\.\w+/g, () => '$DEMO')

@@ -17,6 +17,7 @@ const INSTALLED = [
   'examples',
   'licences',
   'package.json',
+  'packaging',
   'package-lock.json',
   'src',
 ];
