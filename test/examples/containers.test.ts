@@ -236,30 +236,20 @@ describe('the Containerfile', () => {
   const lines = read('Containerfile').split('\n');
   const last = lines.slice(lines.findLastIndex((line) => line.startsWith('FROM ')));
 
-  it('copies only what is there and what the build context lets in', () => {
-    const allowed = read('.dockerignore')
-      .split('\n')
-      .filter((line) => line.startsWith('!'))
-      .map((line) => line.slice(1));
+  it('lets the archives into the build context, and nothing else', () => {
     const copied = lines
       .filter((line) => line.startsWith('COPY ') && !line.includes('--from='))
       .flatMap((line) => line.split(' ').slice(1, -1));
-    expect(copied.length).toBeGreaterThan(0);
-    for (const name of copied) {
-      expect(fs.existsSync(new URL(`../../${name}`, import.meta.url)), name).toBe(true);
-      expect(allowed).toContain(name);
-    }
-    expect(allowed.filter((name) => !copied.includes(name))).toEqual([]);
+    expect(
+      read('.dockerignore')
+        .split('\n')
+        .filter((line) => /^[^#]/.test(line)),
+    ).toEqual(['*', ...copied.map((name) => `!${name}`)]);
   });
 
-  it('leaves compilers behind, and runs capture as nobody in particular', () => {
-    expect(last.join('\n')).not.toMatch(/apt-get|npm/);
+  it('runs capture as nobody in particular', () => {
     expect(last).toContain('USER 65532:65532');
     expect(last).toContain('ENTRYPOINT ["capture"]');
-    expect(lines.filter((line) => line.startsWith('FROM ')).map((line) => line.split(' ')[1])).toEqual([
-      'node:24-slim',
-      'node:24-slim',
-    ]);
   });
 
   it('is built, by what it and its page say, under the name that the manifests use', () => {

@@ -5,28 +5,15 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { parse as parseYaml } from 'yaml';
 import { parseRecord, type CaptureRecord } from '../../src/model/format/records.ts';
 import { until } from '../e2e/support.ts';
 import { openNode, type Container, type Node } from './node.ts';
+import { containersIn, SIMULATE, type Spec } from './pod.ts';
 
 const SIDECAR = 1500;
 const TASK = 2500;
-const STEPS = 40;
 /** The uid of the Job. */
 const SUBMISSION = '5f0c2a1e-7d1b-4c1e-9a55-0d6f1c2b3a49';
-
-/** Counts to 40 from where the checkpoint says; told to end, it writes where it is and exits 85. */
-const SIMULATE = `#!/bin/sh
-n=0; [ ! -e state.chk ] || read -r n <state.chk
-trap 'echo $n >last.new; cp last.new last; mv last.new state.chk; exit 85' TERM
-while [ $n -lt ${STEPS} ]; do
-  n=$((n + 1))
-  [ $((n % 10)) != 0 ] || echo "frame $n by $(id -u)" >frame.$n.dat
-  [ $((n % 4)) != 0 ] || { echo $n >state.new; mv state.new state.chk; }
-  sleep 0.05
-done
-`;
 
 let node: Node;
 beforeEach(() => {
@@ -34,35 +21,13 @@ beforeEach(() => {
 });
 afterEach(() => node.close());
 
-interface Manifest {
-  readonly spec: {
-    readonly template: { readonly spec: Record<'initContainers' | 'containers', readonly Spec[]> };
-  };
-}
-interface Spec {
-  readonly name: string;
-  readonly args?: readonly string[];
-  readonly command?: readonly string[];
-  readonly startupProbe?: { readonly exec: { readonly command: readonly string[] } };
-}
-
-/** The containers of a manifest, with this node's paths in place of the cluster's. */
-function containersOf(name: string): Readonly<Record<string, Spec>> {
-  const file = path.resolve(import.meta.dirname, '../../examples/kubernetes', name);
-  const { spec } = parseYaml(fs.readFileSync(file, 'utf8')) as Manifest;
-  const here = (word: string): string =>
+/** With this node's paths in place of the cluster's. */
+function containersOf(name: string): ReturnType<typeof containersIn> {
+  return containersIn(name, (word) =>
     word
       .replace('s3://my-bucket/sim', `file://${node.store}`)
       .replace(/^\/scratch/, node.work)
-      // The kubelet puts in the value of the container's environment.
-      .replace('$(SUBMISSION)', SUBMISSION);
-  const { initContainers, containers } = spec.template.spec;
-  return Object.fromEntries(
-    [...initContainers, ...containers].map((one) => {
-      // What is an input in the example comes from the store.
-      const args = (one.args ?? []).map(here);
-      return [one.name, { ...one, args }];
-    }),
+      .replace('$(SUBMISSION)', SUBMISSION),
   );
 }
 

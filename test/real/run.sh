@@ -7,8 +7,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-readonly packages=(debootstrap binutils ceph-mon ceph-osd ceph-common radosgw lammps openmpi-bin slurmctld slurmd slurm-client python3 parallel chromium fonts-dejavu-core redis-server openssl systemd python3-botocore)
-readonly programs=(debootstrap readelf ceph-mon ceph-osd ceph radosgw radosgw-admin lmp mpirun slurmctld slurmd sbatch python3 parallel chromium redis-server redis-cli openssl systemd-analyze)
+readonly packages=(buildah debootstrap binutils ceph-mon ceph-osd ceph-common radosgw lammps openmpi-bin slurmctld slurmd slurm-client python3 parallel chromium fonts-dejavu-core redis-server openssl systemd python3-botocore)
+readonly programs=(buildah debootstrap readelf ceph-mon ceph-osd ceph radosgw radosgw-admin lmp mpirun slurmctld slurmd sbatch python3 parallel chromium redis-server redis-cli openssl systemd-analyze)
 
 say() { echo "test:real: $*" >&2; }
 

@@ -1,12 +1,13 @@
 // The archive that needs nothing but Linux: in the root of an old Debian, without Node, npm and a compiler, read-only, as
-// an ordinary user.
-import { execFile } from 'node:child_process';
+// an ordinary user; and in the image that the Containerfile makes of it, in containers of a real engine.
+import { execFile, execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { realStore } from './bucket.ts';
 import { ROOT } from './nodes.ts';
+import { containersIn, SIMULATE, type Spec } from './pod.ts';
 
 const execute = promisify(execFile);
 /** The oldest that Debian's mirrors have: glibc 2.31. */
@@ -19,6 +20,7 @@ const MINUTES = 60_000;
 
 let dir: string;
 let top: string;
+let root: string;
 beforeAll(async () => {
   // Not in memory: roots are large, and debootstrap makes devices.
   dir = fs.mkdtempSync('/var/tmp/capture-standalone-');
@@ -26,6 +28,8 @@ beforeAll(async () => {
   await run(process.execPath, ['packaging/standalone.mjs', '--to', path.join(dir, 'release')]);
   await run('tar', ['-xzf', archive('.tar.gz'), '-C', dir]);
   top = path.join(dir, path.basename(archive('.tar.gz'), '.tar.gz'));
+  root = path.join(dir, SUITE);
+  await run('debootstrap', ['--variant=minbase', SUITE, root]);
 }, 5 * MINUTES);
 afterAll(() => fs.rmSync(dir, { recursive: true, force: true }));
 
@@ -95,6 +99,13 @@ describe('the archives', () => {
   });
 });
 
+function succeeds(work: Promise<unknown>): Promise<boolean> {
+  return work.then(
+    () => true,
+    () => false,
+  );
+}
+
 /** Only a home directory, /tmp and /dev/shm can be written in this root. */
 const MOUNTS = `
   root=$1 top=$2; shift 2
@@ -111,12 +122,6 @@ const MOUNTS = `
   exec chroot --userspec=1000:1000 "$root" "$@"`;
 
 describe(`in a root of ${SUITE}`, () => {
-  let root: string;
-  beforeAll(async () => {
-    root = path.join(dir, SUITE);
-    await run('debootstrap', ['--variant=minbase', SUITE, root]);
-  }, 5 * MINUTES);
-
   /** What a script prints there. */
   function inRoot(script: string): Promise<string> {
     const variables = STORE_VARIABLES.map((name) => `${name}=${process.env[name]}`);
@@ -160,6 +165,106 @@ describe(`in a root of ${SUITE}`, () => {
       grep -c '<html' report.html
       (cd gathered && md5sum */r.dat | cut -c1-32 | sort | uniq -c)`);
       expect(shown).toMatch(/^ +4 [0-9a-f]{32}$/m);
+    },
+    3 * MINUTES,
+  );
+});
+
+describe('the image', () => {
+  const IMAGE = 'localhost/capture';
+  const ENV = ['--env', 'JOB_COMPLETION_INDEX=3'];
+  let storage: readonly string[];
+  let pod: string;
+  beforeAll(async () => {
+    storage = [
+      '--storage-driver',
+      'vfs',
+      '--root',
+      path.join(dir, 'images'),
+      '--runroot',
+      path.join(dir, 'run'),
+    ];
+    const context = path.join(dir, 'context');
+    fs.cpSync(path.join(dir, 'release'), path.join(context, 'release'), { recursive: true });
+    fs.copyFileSync(path.join(ROOT, 'Containerfile'), path.join(context, 'Containerfile'));
+    const base = await buildah('from', 'scratch');
+    await buildah('add', '--quiet', base, root, '/');
+    await buildah('commit', '--quiet', base, 'localhost/base');
+    await buildah(
+      'build',
+      '--isolation',
+      'chroot',
+      '--build-arg',
+      'BASE=localhost/base',
+      '-t',
+      IMAGE,
+      context,
+    );
+  }, 5 * MINUTES);
+  beforeEach(() => {
+    pod = fs.mkdtempSync(path.join(dir, 'pod-'));
+    for (const name of ['scratch', 'store']) fs.mkdirSync(path.join(pod, name));
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=1777', 'tmpfs', path.join(pod, 'scratch')]);
+    fs.chmodSync(path.join(pod, 'store'), 0o1777);
+  });
+  afterEach(() => void execFileSync('umount', [path.join(pod, 'scratch')]));
+
+  async function buildah(...args: readonly string[]): Promise<string> {
+    const shown = await run('buildah', [...storage, ...args]);
+    return shown.trim();
+  }
+
+  /** A container of the image; resolves to its output when it ends with 0. */
+  async function inContainer(
+    command: readonly string[],
+    { container, user }: { readonly container?: string; readonly user?: string } = {},
+  ): Promise<string> {
+    const volumes = ['scratch', 'store'].flatMap((name) => ['--volume', `${path.join(pod, name)}:/${name}`]);
+    const as = user === undefined ? [] : ['--user', user];
+    const one = container ?? (await buildah('from', IMAGE));
+    return buildah('run', '--isolation', 'chroot', ...ENV, ...volumes, ...as, one, '--', ...command);
+  }
+
+  it(
+    'starts capture as its entry point, as nobody in particular, which runs the task',
+    async () => {
+      const described = JSON.parse(await buildah('inspect', '--type', 'image', IMAGE)) as {
+        readonly OCIv1: {
+          readonly config: { readonly Entrypoint: readonly string[]; readonly User: string };
+        };
+      };
+      const { Entrypoint: entry, User: user } = described.OCIv1.config;
+      expect(user).toBe('65532:65532');
+      await inContainer([...entry, '--to', '/store', '-r', 'r.dat', '--', 'sh', '-c', 'id -u >r.dat']);
+      expect(fs.readFileSync(path.join(pod, 'store/r.dat.3'), 'utf8')).toBe('65532\n');
+    },
+    2 * MINUTES,
+  );
+
+  it.each(['native-sidecar.yaml', 'second-container.yaml'])(
+    '%s stores what another container of the pod makes',
+    async (name) => {
+      fs.writeFileSync(path.join(pod, 'store/in.dat'), 'input\n', { mode: 0o644 });
+      const specs = containersIn(name, (word) =>
+        word
+          .replace('s3://my-bucket/sim/$(SUBMISSION)', '/store/run')
+          .replace('s3://my-bucket/sim', '/store'),
+      );
+      const user = '1000:1000';
+      const capture = (spec: Spec | undefined): readonly string[] => ['capture', ...(spec?.args ?? [])];
+      await inContainer(capture(specs['restore']), { user });
+      const container = await buildah('from', IMAGE);
+      const sidecar = inContainer(capture(specs['capture']), { container, user });
+      const probe = specs['capture']?.startupProbe?.exec.command ?? ['true'];
+      // As a kubelet: again and again, until it ends with 0.
+      for (let tries = 1; !(await succeeds(inContainer(probe, { container, user }))); tries++)
+        expect(tries, 'tries of the startup probe').toBeLessThan(30);
+      fs.writeFileSync(path.join(pod, 'scratch/simulate'), SIMULATE, { mode: 0o755 });
+      const task = specs['task']?.command ?? [];
+      await inContainer(['env', 'PATH=/scratch:/usr/bin:/bin', ...task], { user });
+      await sidecar;
+      const stored = fs.readdirSync(path.join(pod, 'store/run'));
+      for (const frame of [10, 20, 30, 40]) expect(stored).toContain(`frame.${frame}.dat.3`);
     },
     3 * MINUTES,
   );
