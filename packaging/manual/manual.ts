@@ -1,4 +1,5 @@
-// What the build puts into dist/share: man pages and completions, made from the tables of commands and options.
+// What the build puts into dist/share: man pages and completions, made from the tables of commands and options, and a
+// modulefile.
 import { COMPLETIONS } from '../../src/many/completion.ts';
 import { bashCompletion, fishCompletion, zshCompletion } from './completion.ts';
 import { everyCommand } from './every-command.ts';
@@ -12,8 +13,19 @@ export function manual(): ReadonlyMap<string, string> {
   );
   return new Map([
     ...pages,
+    [`modulefiles/capture/${CAPTURE_VERSION}.lua`, modulefile()],
     [COMPLETIONS.bash, bashCompletion(commands)],
     [COMPLETIONS.zsh, zshCompletion(commands)],
     [COMPLETIONS.fish, fishCompletion(commands)],
   ]);
+}
+
+/** For Lmod: it lies in the archive, wherever that is unpacked. */
+function modulefile(): string {
+  return `help("capture ${CAPTURE_VERSION}: keeps the results and checkpoints of job arrays. man capture")
+whatis("Name: capture")
+whatis("Version: ${CAPTURE_VERSION}")
+local root = myFileName():gsub("/share/modulefiles/.*", "")
+prepend_path("PATH", pathJoin(root, "bin"))
+`;
 }

@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-readonly packages=(buildah debootstrap binutils ceph-mon ceph-osd ceph-common radosgw lammps openmpi-bin slurmctld slurmd slurm-client python3 parallel chromium fonts-dejavu-core redis-server openssl systemd python3-botocore)
+readonly packages=(lmod buildah debootstrap binutils ceph-mon ceph-osd ceph-common radosgw lammps openmpi-bin slurmctld slurmd slurm-client python3 parallel chromium fonts-dejavu-core redis-server openssl systemd python3-botocore)
 readonly programs=(buildah debootstrap readelf ceph-mon ceph-osd ceph radosgw radosgw-admin lmp mpirun slurmctld slurmd sbatch python3 parallel chromium redis-server redis-cli openssl systemd-analyze)
 
 say() { echo "test:real: $*" >&2; }
@@ -15,6 +15,7 @@ say() { echo "test:real: $*" >&2; }
 missing() {
   for program in "${programs[@]}"; do command -v "$program" >/dev/null || echo "$program"; done
   /usr/bin/python3 -c 'import botocore' 2>/dev/null || echo python3-botocore
+  [ -e /usr/share/lmod/lmod/init/bash ] || echo lmod
 }
 
 install_packages() {

@@ -106,6 +106,15 @@ function succeeds(work: Promise<unknown>): Promise<boolean> {
   );
 }
 
+it('Lmod loads and unloads the archive where it lies', async () => {
+  const script = `. /usr/share/lmod/lmod/init/bash; module use ${top}/share/modulefiles
+    module load capture; command -v capture; capture --version
+    module unload capture; command -v capture || echo gone`;
+  const shown = await run('env', ['-i', 'HOME=/tmp', 'PATH=/usr/bin:/bin', 'bash', '-c', script]);
+  expect(shown).toMatch(/^\S+\/bin\/capture\n\d+\.\d+\.\d+\ngone\n$/);
+  expect(shown).toContain(`${top}/`);
+});
+
 /** Only a home directory, /tmp and /dev/shm can be written in this root. */
 const MOUNTS = `
   root=$1 top=$2; shift 2
