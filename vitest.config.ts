@@ -6,6 +6,7 @@ import { defineConfig } from 'vitest/config';
 const QUICK_RUNS = [
   'array',
   'companions-s3',
+  'defaults',
   'early-sidecar',
   'flush',
   'names',

@@ -10,7 +10,9 @@ import { guardInspector } from '../native/inspector.ts';
 import { ownArguments, ownEnvironment } from '../native/cmdline-environ.ts';
 import { openStops } from '../native/stops.ts';
 import type { Command, Tools } from './command.ts';
+import { defaultsFiles } from './options/defaults.ts';
 import { realOutside } from './options/outside.ts';
+import type { Caller } from './options/values.ts';
 import { openOutput, ReaderGone } from './output.ts';
 import { findCommand, type Parsed, readLine } from './read-line.ts';
 import { plainLog } from './say.ts';
@@ -45,10 +47,13 @@ export async function statusOf(commands: Commands): Promise<ExitStatus> {
   let readerGone: ExitStatus = EXIT.ok;
   try {
     const { command, args, namesJob } = findCommand(commands, ownArguments());
-    const env = ownEnvironment();
-    const job = namesJob ? await import('./job/job-line.ts') : undefined;
-    const caller = { env, cwd: currentDirectory(command), outside: realOutside };
-    const parsed = readLine(command, args, caller, job?.withJobFile);
+    const here = { env: ownEnvironment(), cwd: currentDirectory(command), outside: realOutside };
+    const files = defaultsFiles(here.env);
+    const hasDefaults = files.some(({ isThere }) => isThere);
+    const job = namesJob || hasDefaults ? await import('./job/job-line.ts') : undefined;
+    const caller: Caller = { ...here, ...(hasDefaults ? job?.readDefaults(files, here) : {}) };
+    const { env } = caller;
+    const parsed = readLine(command, args, caller, namesJob ? job?.withJobFile : undefined);
     if (parsed.kind !== 'text') {
       log = await logFor(command, parsed);
       if (!command.isLight) readerGone = READER_GONE;

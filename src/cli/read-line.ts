@@ -71,8 +71,8 @@ export function readLine<Request>(
     return { kind: 'text', text: `${CAPTURE_VERSION}\n` };
 
   const { operands, repeated, stray } = operandsIn(command, line, behind);
-  const mistakes = [...line.mistakes, ...stray];
-  const given = withVariables(line.given, known.variables, caller.env, mistakes);
+  const mistakes = [...(caller.defaults?.mistakes ?? []), ...line.mistakes, ...stray];
+  const given = withVariables(line.given, known.variables, caller, mistakes);
   const values = new Values(given, caller.cwd, mistakes);
   const log = messagesOf(values);
   if (misplaced !== undefined) return { kind: 'mistakes', mistakes: [misplaced], log };
@@ -189,18 +189,23 @@ function strayWord(word: string, title: string, hasTask: boolean): Mistake {
   };
 }
 
-/** The given options from the command line, or else from their variables: CAPTURE_RESULTS for --results. */
+/**
+ * The given options from the command line, or else from their variables: CAPTURE_RESULTS for --results. Defaults of files
+ * are among these.
+ */
 function withVariables(
   given: GivenOptions,
   options: readonly Option[],
-  env: NodeJS.ProcessEnv,
+  { env, defaults }: Caller,
   mistakes: Mistake[],
 ): GivenOptions {
   const all = new Map<string, Given>(given);
   for (const option of options) {
     const { name } = option;
-    const source = envNameOf(name);
-    const text = env[source] ?? '';
+    const variable = envNameOf(name);
+    const place = defaults?.places.get(variable);
+    const source = place === undefined ? variable : `${place}: ${name}`;
+    const text = env[variable] ?? '';
     // Scripts set a variable to an empty string to mean "not set".
     if (text === '' || given.has(name) || given.has(option.answeredBy ?? name)) continue;
     const values = readVariable(option, text);

@@ -40,7 +40,8 @@ const VALUES = `Values:
   lines of that file, one pattern each, # begins a comment; a name that begins with @ is '\\@name'.
   Durations carry a unit: ms, s, m, h, d. Sizes too: KiB or K, MiB or M, GiB or G, kB, MB, GB.
   Each option has an environment variable, CAPTURE_RESULTS for --results: one pattern a line, and
-  1 or 0 for options without a value. The command line wins.
+  1 or 0 for options without a value. The command line wins. Below them are the defaults in
+  /etc/capture.yaml, ~/.config/capture.yaml and $CAPTURE_CONFIG: capture config shows them.
 `;
 
 const HELP: Readonly<Record<RunName, CommandHelp>> = {

@@ -12,6 +12,7 @@ import type { Line } from './command.ts';
 import { OF_MANY } from './job/keys.ts';
 import { RUN_OPTIONS } from './options.ts';
 import type { Outside } from './options/outside.ts';
+import { CONFIG_VARIABLE } from './options/defaults.ts';
 import { envNameOf, type RunName } from './options/spec.ts';
 
 interface RunLine extends Pick<Line, 'given' | 'env'> {
@@ -82,7 +83,12 @@ function trustedSignals({ settings, given }: RunLine): readonly Mistake[] {
 function mistypedVariables(env: NodeJS.ProcessEnv): readonly Mistake[] {
   const ours = RUN_OPTIONS.map(({ name }) => envNameOf(name));
   // Many user profiles contain CAPTURE_QUEUE.
-  const known = new Set<string>([...ours, ...OF_MANY.map(({ name }) => envNameOf(name)), ...SHIM_VARIABLES]);
+  const known = new Set<string>([
+    ...ours,
+    ...OF_MANY.map(({ name }) => envNameOf(name)),
+    ...SHIM_VARIABLES,
+    CONFIG_VARIABLE,
+  ]);
   const behind = (name: string): string => name.slice('CAPTURE_'.length);
   return Object.keys(env)
     .filter((name) => name.startsWith('CAPTURE_') && !known.has(name))

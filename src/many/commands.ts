@@ -3,6 +3,7 @@ import type { Command } from '../cli/command.ts';
 import type { Commands } from '../cli/program.ts';
 import { runArray } from './command.ts';
 import { completionCommand } from './completion.ts';
+import { configCommand } from './config.ts';
 import { ARRAY_SPEC, type ArrayRequest } from './line.ts';
 import { templateCommand } from './template.ts';
 import { runnerTools } from './tools.ts';
@@ -12,4 +13,4 @@ const arrayCommand: Command<ArrayRequest> = {
   act: (request, tools) => runArray(request, runnerTools(tools)),
 };
 
-export const MANY_COMMANDS: Commands = [arrayCommand, templateCommand, completionCommand];
+export const MANY_COMMANDS: Commands = [arrayCommand, templateCommand, configCommand, completionCommand];

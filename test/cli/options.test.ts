@@ -116,8 +116,8 @@ describe('docs/options.md', () => {
   });
 });
 
-/** Which Node to run with, where a test's metadata service stands, and an option of the commands on a queue. */
-const NOT_OF_OPTIONS = ['CAPTURE_NODE', 'CAPTURE_AZURE_METADATA_ENDPOINT', 'CAPTURE_QUEUE'];
+/** Which Node to run with, a file of defaults, where a test's metadata service stands, and an option of the commands on a queue. */
+const NOT_OF_OPTIONS = ['CAPTURE_NODE', 'CAPTURE_CONFIG', 'CAPTURE_AZURE_METADATA_ENDPOINT', 'CAPTURE_QUEUE'];
 
 describe.each(['run', 'watch', 'restore'] as const)('the help of %s', (command) => {
   it('says of each option what its spec says, with its default', () => {

@@ -11,6 +11,8 @@ import type { Caller } from '../options/values.ts';
 import { JOB_KEYS } from './keys.ts';
 import { type TaskCommand, tasksOf, templateOf } from './tasks.ts';
 
+export { readDefaults } from './read-defaults.ts';
+
 export interface JobLine {
   /** The file's options, then those of the line. */
   readonly words: readonly string[];
@@ -55,7 +57,7 @@ function readJobFile(name: string, { cwd, outside }: Pick<Caller, 'cwd' | 'outsi
   } catch (error) {
     const message = `job file '${showPath(name)}': cannot read it: ${reasonOf(error)}`;
     const hint = 'capture template > job.yaml writes one to begin with';
-    return { given: new Map(), command: undefined, mistakes: [{ message, hint }] };
+    return { given: new Map(), off: new Map(), command: undefined, mistakes: [{ message, hint }] };
   }
   return parseJobFile(text, { name, keys: JOB_KEYS });
 }

@@ -2,15 +2,19 @@
 // that all mistakes are found at once.
 import { isMistake, type Mistake } from '../../model/errors.ts';
 import { showPath } from '../../model/path.ts';
+import type { Defaults } from './defaults.ts';
 import type { Outside } from './outside.ts';
 import type { Reader } from './readers.ts';
 import type { Given, GivenOptions, Option, OptionGroup, RunName } from './spec.ts';
 
 /** The caller's environment and directory, which a command line is parsed against. */
 export interface Caller {
+  /** With the defaults of files in it. */
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
   readonly outside: Outside;
+  /** Undefined if no file of defaults was read. */
+  readonly defaults?: Defaults | undefined;
 }
 
 /** What the options of a run are parsed against. */
@@ -106,15 +110,19 @@ export class Values {
   }
 }
 
+/** Another value in the place of a given one: of `--grace`, `CAPTURE_GRACE`, or `'capture.yaml', line 3: grace`. */
+function asGiven(source: string, value: string): string {
+  if (source.startsWith('--')) return `${source} ${value}`;
+  const [, key] = /: ([a-z-]+)$/.exec(source) ?? [];
+  return key === undefined ? `${source}=${value}` : `${key}: ${value}`;
+}
+
 /** Wrapped in an object, because the value itself may be undefined. */
 function parserOf<T>(read: Reader<T>, cwd: string): Parse<{ readonly value: T }> {
   return (text, source) => {
     const found = read(text, cwd);
     if ('value' in found) return found;
-    return {
-      message: `${source} '${showPath(text)}': ${found.is}`,
-      hint: source.startsWith('--') ? `${source} ${found.example}` : `${source}=${found.example}`,
-    };
+    return { message: `${source} '${showPath(text)}': ${found.is}`, hint: asGiven(source, found.example) };
   };
 }
 

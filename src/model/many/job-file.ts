@@ -29,6 +29,8 @@ export type JobCommand =
 export interface JobFile {
   /** By option name; flags that are off are left out. */
   readonly given: ReadonlyMap<string, JobOption>;
+  /** The flags that are off, with their places. */
+  readonly off: ReadonlyMap<string, string>;
   /** The place is that of the key, as for an option. */
   readonly command: (JobCommand & { readonly place: string }) | undefined;
   /** Each with its line. What has one is left out above. */
@@ -49,6 +51,7 @@ export function parseJobFile(
   const mistakes = [...unreadable];
   const kinds = new Map(file.keys.map(({ name, kind }) => [name, kind]));
   const given = new Map<string, JobOption>();
+  const off = new Map<string, string>();
   let command: JobFile['command'];
   for (const entry of entries) {
     const { key, line } = entry;
@@ -56,8 +59,9 @@ export function parseJobFile(
     if (isMistake(found)) mistakes.push(mistakeIn(file.name, line, found.message, found.hint));
     else if ('kind' in found) command = { ...found, place: placeIn(file.name, line) };
     else if (found.length > 0) given.set(key, { values: found, place: placeIn(file.name, line) });
+    else off.set(key, placeIn(file.name, line));
   }
-  return { given, command, mistakes };
+  return { given, off, command, mistakes };
 }
 
 function commandOf({ value }: JobEntry): JobCommand | Mistake {
