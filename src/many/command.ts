@@ -15,13 +15,13 @@ import { type ArrayRequest, withoutOwn } from './line.ts';
 import { thisMachine, type ThisMachine } from './machine.ts';
 import { type LastSeen, MemoryBroker } from './memory-broker.ts';
 import { runOnEnd } from './on-end.ts';
-import { whyNever } from '../model/many/admission.ts';
+import { mostAtOnce, whyNever } from '../model/many/admission.ts';
 import { openStopEscalation, type StopEscalation } from './stop-escalation.ts';
 import { storedState } from './stored-state.ts';
 import { submissionOf } from './submitted.ts';
 import type { RunnerTools } from './tools.ts';
 import { type ArrayProgress, type Progress, progressText } from './view.ts';
-import { atOnceAtMost, machineText, withWorker } from './work.ts';
+import { machineText, withWorker } from './work.ts';
 
 /** Resolves to the exit status. Errors are logged. */
 export async function runArray(asked: ArrayRequest, tools: RunnerTools): Promise<ExitStatus> {
@@ -106,6 +106,7 @@ async function work(
   const broker = new MemoryBroker(submission, fresh, lastSeen);
   const array = (): ArrayProgress => ({ size, doneAlready, waiting: broker.counts().waiting });
   const { tasks, settings, jobs, needs } = asked;
+  const most = mostAtOnce(needs, { ...machine, jobs });
   const options = {
     broker,
     machine,
@@ -115,13 +116,14 @@ async function work(
     use: asked,
     notices: settings.notices,
     capabilities: [],
-    tasksAtOnce: Math.min(atOnceAtMost(jobs, needs, machine), fresh.length),
+    tasksAtOnce: Math.min(most.tasks, fresh.length),
     commandOf: ({ index }: { readonly index: number }) => tasks.commandOf(index),
     env: withoutOwn(tools.env),
   };
   return withWorker(options, async ({ log, scratch, runner, run: untilDone, progress }) => {
     const where = `work directories in ${scratch.words}`;
     log.info(`${startText(asked, left)}; ${sizeText(asked, machine)}; ${where}`, { event: 'start' });
+    if (fresh.length > most.tasks) runner.sayFewer(most, needs);
     await untilDone();
     const now = await withOthers(asked, progress(), tools);
     const counts = countsOf(now);
@@ -204,7 +206,7 @@ function startText({ taskName, settings }: ArrayRequest, { fresh, doneAlready }:
 }
 
 function sizeText({ jobs, needs }: ArrayRequest, machine: ThisMachine): string {
-  return `at most ${atOnceAtMost(jobs, needs, machine)} at once (${machineText(machine)})`;
+  return `at most ${mostAtOnce(needs, { ...machine, jobs }).tasks} at once (${machineText(machine)})`;
 }
 
 /** Prints what would run, with the command of each task. Creates nothing. */

@@ -215,6 +215,27 @@ export class Runner<T extends StartedTask> {
     for (const { task } of this.#running) task.launcher.signal(signal);
   }
 
+  /**
+   * Logs once that at most `tasks` run at once, and not as many as `--jobs` asks for; `by` is the limit. Says nothing
+   * while peaks are learned: the use of the tasks is not known yet.
+   */
+  sayFewer({ tasks, by }: { readonly tasks: number; readonly by: string }, needs: TaskNeeds): void {
+    const { jobs, machine, log } = this.#options;
+    if (this.#hasSaidFewer || jobs === Infinity || (by !== 'cores' && by !== 'memory')) return;
+    this.#hasSaidFewer = true;
+    const runs = `at most ${plural(tasks, 'task')} at once and not ${jobs} (--jobs)`;
+    const bytes = needs.memoryBytes ?? this.#admission.learnedBytes();
+    if (by === 'cores')
+      log.warn(`${runs}: each takes ${plural(needs.cores, 'core')}, and this machine has ${machine.cores}`, {
+        hint: `if a task uses less than that: --cpus ${shareOf(machine.cores, jobs)}`,
+      });
+    else
+      log.warn(
+        `${runs}: another one takes ${bytes === undefined ? 'more memory' : `${formatBytes(bytes)} of memory`}, and that is not left for it`,
+        { hint: 'if a task uses less than that: --memory 500MiB' },
+      );
+  }
+
   get #isLast(): boolean {
     return this.#isEnding || this.#isNoticed || this.#failure !== undefined;
   }
@@ -284,7 +305,10 @@ export class Runner<T extends StartedTask> {
       return verdict.kind === 'start';
     });
     // A smaller task may have started instead.
-    if (task === undefined && waits[0] !== undefined) this.#sayFewer(...waits[0]);
+    if (task === undefined && waits[0] !== undefined) {
+      const [by, needs] = waits[0];
+      this.sayFewer({ tasks: this.#running.size, by }, needs);
+    }
     return task;
   }
 
@@ -310,27 +334,6 @@ export class Runner<T extends StartedTask> {
       return verdict;
     this.#measure(this.#lookEveryMs);
     return ask();
-  }
-
-  /**
-   * Logs once that fewer tasks run than `--jobs` asks for. While peaks are learned, the use of the tasks is not known
-   * yet.
-   */
-  #sayFewer(why: string, needs: TaskNeeds): void {
-    const { jobs, machine, log } = this.#options;
-    if (this.#hasSaidFewer || jobs === Infinity || (why !== 'cores' && why !== 'memory')) return;
-    this.#hasSaidFewer = true;
-    const runs = `${plural(this.#running.size, 'task')} at once and not ${jobs} (--jobs)`;
-    const bytes = needs.memoryBytes ?? this.#admission.learnedBytes();
-    if (why === 'cores')
-      log.warn(`${runs}: each takes ${plural(needs.cores, 'core')}, and this machine has ${machine.cores}`, {
-        hint: 'if a task uses less than that: --cpus 0.5',
-      });
-    else
-      log.warn(
-        `${runs}: another one takes ${bytes === undefined ? 'more memory' : `${formatBytes(bytes)} of memory`}, and that is not left for it`,
-        { hint: 'if a task uses less than that: --memory 500MiB' },
-      );
   }
 
   #begin(task: T): void {
@@ -369,6 +372,12 @@ export class Runner<T extends StartedTask> {
     this.#failure = { error };
     this.#changes.notify();
   }
+}
+
+/** `cores / tasks`, rounded down to two digits. */
+function shareOf(cores: number, tasks: number): number {
+  const unit = 10 ** (Math.floor(Math.log10(cores / tasks)) - 1);
+  return Number((Math.floor(cores / tasks / unit) * unit).toPrecision(2));
 }
 
 /** Limits that do not depend on the memory that tasks use. */

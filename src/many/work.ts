@@ -4,7 +4,7 @@ import os from 'node:os';
 import { adoptOrphans } from '../launch/leftovers.ts';
 import type { Log } from '../log/log.ts';
 import type { NoticeSettings } from '../model/format/settings.ts';
-import { type TaskNeeds, whyNever } from '../model/many/admission.ts';
+import { whyNever } from '../model/many/admission.ts';
 import { CloseStack } from '../model/close-stack.ts';
 import { formatBytes, plural } from '../model/units.ts';
 import { Board, type Readiness } from './board.ts';
@@ -198,12 +198,6 @@ const STOP_TEXTS: Readonly<Record<Force, string>> = {
   faster: 'every task is ended, with or without a checkpoint (the next Ctrl-C kills all)',
   kill: 'all is killed: what was stored stays',
 };
-
-/** An upper bound, from what is known before the first task has run. */
-export function atOnceAtMost(jobs: number, { cores, memoryBytes }: TaskNeeds, machine: ThisMachine): number {
-  const byMemory = memoryBytes === undefined ? Infinity : Math.floor(machine.memoryBytes / memoryBytes);
-  return Math.max(1, Math.min(jobs, Math.floor(machine.cores / cores), byMemory));
-}
 
 /** `8 cores, 31.2 GiB` */
 export function machineText({ cores, memoryBytes }: ThisMachine): string {

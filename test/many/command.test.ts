@@ -46,6 +46,26 @@ describe('capture array', () => {
     expect(run.stdout()).toBe('');
   });
 
+  it('says at the start, once, why fewer tasks run at once than --jobs asks for, and what changes it', async () => {
+    const run = array(
+      place,
+      ['--array', '0-999', '-r', 'r', '--jobs', '999', '--cpus', '0.9'],
+      task('sleep 60'),
+    );
+    await running(0);
+    run.child.kill('SIGINT');
+    await run.status;
+    const [start, ...others] = run.stderr().split('\n');
+    expect(start).toContain('array of 1000 tasks sh ');
+    expect(others.slice(0, 2)).toEqual([
+      expect.stringMatching(
+        /at most \d+ tasks? at once and not 999 \(--jobs\): each takes 0\.9 cores, and this machine has [\d.]+$/,
+      ),
+      expect.stringMatching(/^ *try: if a task uses less than that: --cpus 0\.\d+$/),
+    ]);
+    expect(others.join('\n').split('(--jobs)')).toHaveLength(2);
+  });
+
   it('gives each task its columns, an empty directory of its own, the way back, and its priority', async () => {
     const tasks = path.join(place.dir, 't.csv');
     fs.writeFileSync(tasks, 'colour,size\n"deep red",7\nblue,8\n');

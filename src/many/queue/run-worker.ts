@@ -12,6 +12,7 @@ import type { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import type { Log } from '../../log/log.ts';
 import type { NoticeSettings } from '../../model/format/settings.ts';
+import { mostAtOnce } from '../../model/many/admission.ts';
 import { type QueuePlace, showQueue } from '../../model/many/queue-url.ts';
 import { thisMachine, type ThisMachine } from '../machine.ts';
 import { runOnEnd } from '../on-end.ts';
@@ -19,7 +20,7 @@ import type { CommandOf } from '../source.ts';
 import { openStopEscalation, type StopEscalation } from '../stop-escalation.ts';
 import type { RunnerTools } from '../tools.ts';
 import { progressText } from '../view.ts';
-import { atOnceAtMost, type MachineUse, machineText, type Worker, withWorker } from '../work.ts';
+import { type MachineUse, machineText, type Worker, withWorker } from '../work.ts';
 import type { SharedBroker } from './broker.ts';
 import { openWorkerBroker } from './bullmq-worker.ts';
 import { connect } from './connect.ts';
@@ -80,7 +81,7 @@ async function onQueue(
       machine,
       stops,
       tools,
-      tasksAtOnce: atOnceAtMost(request.jobs, { cores: 1, memoryBytes: undefined }, machine),
+      tasksAtOnce: mostAtOnce({ cores: 1, memoryBytes: undefined }, { ...machine, jobs: request.jobs }).tasks,
       commandOf,
       env: withoutOptions(tools.env),
       array: undefined,

@@ -187,6 +187,20 @@ function waitFor(why: 'jobs' | 'cores' | 'memory'): AdmissionVerdict {
   return { kind: 'wait', why, untilMs: undefined };
 }
 
+/** How many of these tasks an idle machine runs at once, at least 1, and what sets the limit. */
+export function mostAtOnce(
+  { cores, memoryBytes }: TaskNeeds,
+  machine: Machine,
+): { readonly tasks: number; readonly by: 'jobs' | 'cores' | 'memory' } {
+  const byCores = Math.floor(Math.max(1, machine.cores) / cores + CORES_EPSILON);
+  const forAllBytes = machine.memoryBytes - captureBytes(0) - lowMemoryBytes(machine.memoryBytes);
+  const byMemory =
+    memoryBytes === undefined ? Infinity : Math.floor(forAllBytes / (memoryBytes + LAUNCHER_BYTES));
+  const tasks = Math.max(1, Math.min(machine.jobs, byCores, byMemory));
+  if (tasks === machine.jobs) return { tasks, by: 'jobs' };
+  return { tasks, by: byCores <= byMemory ? 'cores' : 'memory' };
+}
+
 /** Why these needs exceed this machine even when it is idle; undefined: they do not. */
 export function whyNever(
   needs: TaskNeeds,

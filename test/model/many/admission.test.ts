@@ -5,6 +5,7 @@ import {
   type Machine,
   type MachineState,
   captureBytes,
+  mostAtOnce,
   type RunningTask,
   lowMemoryBytes,
   type TaskNeeds,
@@ -192,4 +193,20 @@ it('what tasks are promised never exceeds what the machine has for them, but for
       }
     }),
   );
+});
+
+it.each([
+  ['--jobs', needing(GIB), { jobs: 3 }, { tasks: 3, by: 'jobs' }],
+  ['--jobs, if the machine has room for just as many', needing(GIB), { jobs: 8 }, { tasks: 8, by: 'jobs' }],
+  ['cores', needing(GIB, 3), { jobs: 5 }, { tasks: 2, by: 'cores' }],
+  ['memory', needing(4 * GIB), { jobs: 5 }, { tasks: 3, by: 'memory' }],
+  ['cores, if the memory is not known', LEARNED, {}, { tasks: 8, by: 'cores' }],
+  ['a share of a core', needing(GIB, 0.1), { cores: 0.3 }, { tasks: 10, by: 'cores' }],
+])('knows beforehand how many run at once, limited by %s', (_, needs, machine, most) => {
+  expect(mostAtOnce(needs, { ...MACHINE, ...machine })).toEqual(most);
+  const admission = new Admission({ ...MACHINE, ...machine });
+  admission.ended(MIB);
+  const running: RunningTask[] = [];
+  while (admission.ask(needs, at(running)).kind === 'start') running.push(runningTask({ needs }));
+  expect(running).toHaveLength(most.tasks);
 });
