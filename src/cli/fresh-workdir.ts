@@ -1,5 +1,5 @@
 // `--workdir auto`: a directory of its own for one attempt, made and swept as `capture array` does it for its tasks. It
-// goes when all is stored, and stays if the task failed or something could not be stored.
+// goes when all is stored, and stays if something could not be stored, or if the task failed and it takes no memory.
 import os from 'node:os';
 import type { Log } from '../log/log.ts';
 import { reasonOf } from '../model/errors.ts';
@@ -8,6 +8,7 @@ import type { Settings } from '../model/format/settings.ts';
 import { showCommand } from '../model/many/placeholders.ts';
 import { showPath } from '../model/path.ts';
 import { availableMemoryBytes } from '../native/available-memory.ts';
+import { isInMemory } from '../native/disk-use.ts';
 import { UNSAVED_HINT } from '../scratch/left-work.ts';
 import { openScratch, type TaskDir } from '../scratch/scratch.ts';
 
@@ -48,7 +49,10 @@ export async function openFreshWorkdir(
       try {
         // The task's own status may be the same: the sidecar's mark decides.
         if (status === EXIT.ok || (status === EXIT.fenced && dir.isFenced())) await dir.remove();
-        else if (hasRun && status !== preemptedStatus) tellKept(dir, scratch.root, log);
+        else if (hasRun && status !== preemptedStatus)
+          await (isInMemory(scratch.root) && !dir.isUnsaved()
+            ? tellRemoved(dir, log)
+            : tellKept(dir, scratch.root, log));
         else tellUnsaved(dir, log);
         await close();
       } catch (error) {
@@ -57,6 +61,14 @@ export async function openFreshWorkdir(
     },
     close,
   };
+}
+
+/** Nobody may look at it for days, and other users of the node would miss the memory. */
+async function tellRemoved(dir: TaskDir, log: Pick<Log, 'warn'>): Promise<void> {
+  await dir.remove();
+  log.warn('the work directory was in memory and is removed: what was declared is stored', {
+    hint: 'for a directory that stays after a failure: --workdir <dir>, on a disk',
+  });
 }
 
 function tellKept(dir: TaskDir, root: string, log: Pick<Log, 'warn'>): void {

@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { inNamespace } from '../support/namespace.ts';
 import {
   BIN,
   isAlive,
@@ -99,13 +100,47 @@ describe('the directory goes', () => {
   });
 });
 
+describe('after a failure', () => {
+  it('a directory in memory is removed once all that was declared is stored, and the last line brings that back', async () => {
+    const run = start('echo mine >other; echo 1 >r.dat; exit 3', ['--trust-exit', '3']);
+    expect(await run.status, run.stderr()).toBe(3);
+    expect(fs.readdirSync(tmp)).toEqual([]);
+    expect(run.stderr()).toContain(
+      'the work directory was in memory and is removed: what was declared is stored\n  try: for a directory that stays',
+    );
+    const [, command = ''] =
+      /try: to bring back [^:]*, into the current directory: (.*)/.exec(run.stderr()) ?? [];
+    const back = place.exec(['sh', '-c', command.replace('capture', BIN)]);
+    expect(await back.status, back.stderr()).toBe(0);
+    expect(fs.readFileSync(place.at('r.dat'), 'utf8')).toBe('1\n');
+  });
+
+  it('a directory on a disk stays, and is named', async () => {
+    // In its namespace, memory has no room.
+    const disk = openPlace({ below: '/var/tmp' });
+    try {
+      const run = disk.exec(
+        inNamespace(
+          { tmpfs: { '/dev/shm': '16m' } },
+          [BIN, '--to', disk.store, '--workdir', 'auto', ...DECLARED, '--', 'sh', '-c', 'pwd; exit 3'],
+          disk.work,
+        ),
+        { TMPDIR: disk.dir },
+      );
+      expect(await run.status, run.stderr()).toBe(3);
+      const kept = `${run.stdout().trim()}.failed`;
+      expect(run.stderr()).toContain(`the work directory stays: ${kept} on ${os.hostname()}`);
+      expect(fs.existsSync(kept)).toBe(true);
+    } finally {
+      disk.close();
+    }
+  });
+});
+
 describe('the directory stays, and is named', () => {
-  it.each([
-    ['the task has failed', 'echo mine >other; exit 3', 3],
-    ['a result could not be stored', 'echo mine >other; ln -s /etc/passwd r.dat', 74],
-  ])('if %s', async (_, task, status) => {
-    const run = start(task);
-    expect(await run.status, run.stderr()).toBe(status);
+  it('if a result could not be stored', async () => {
+    const run = start('echo mine >other; ln -s /etc/passwd r.dat');
+    expect(await run.status, run.stderr()).toBe(74);
     expect(dirs()).toEqual(['3.failed']);
     expect(run.stderr()).toContain(`the work directory stays: ${only('3.failed')} on ${os.hostname()}`);
     expect(run.stderr()).toContain(`try: look at it, then delete it: rm -r ${path.dirname(only(''))}`);

@@ -30,14 +30,17 @@ function keyOf({ ledger }: DeletingContext, path: RelPath): string | undefined {
 }
 
 /**
- * The command that brings all stored results and the newest checkpoint back into the work directory. Undefined if
- * nothing was deleted, or if capture itself has made the directory.
+ * The command that brings all stored results and the newest checkpoint back into the work directory, or into the current
+ * one if capture itself has made the work directory: that may go. Undefined if nothing was deleted, or if nobody needs
+ * to look into the directory that capture has made.
  */
 export function bringBackHint(
   { settings, ledger }: DeletingContext,
   { reclaimed }: FinishParts['reclaims'],
+  hasFailed: boolean,
 ): string | undefined {
-  if (reclaimed === 0 || settings.madeWorkdir === true) return undefined;
+  const isMade = settings.madeWorkdir === true;
+  if (reclaimed === 0 || (isMade && !hasFailed)) return undefined;
   const { manifest, identity, to, workdir } = settings;
   const none = new Set(unmatched(manifest.results, ledger.results.keys()));
   const results = manifest.results.filter((pattern) => !none.has(pattern));
@@ -48,7 +51,7 @@ export function bringBackHint(
     'restore',
     ...asOptions(['--to'], [to.url]),
     ...to.flags.map((flag) => `--${flag}`),
-    ...asOptions(['--workdir'], [workdir]),
+    ...asOptions(['--workdir'], isMade ? [] : [workdir]),
     ...asOptions(['--task-name'], [identity.taskName]),
     ...asOptions(['--index'], [identity.index ?? []].flat()),
     ...asOptions(['--run'], [identity.runId ?? []].flat()),
@@ -56,7 +59,7 @@ export function bringBackHint(
     ...asOptions(['-k'], inShort(checkpoints)),
     ...asOptions(['--companions'], inShort(companions)),
   ]);
-  return `to bring back what was deleted: ${command}`;
+  return `to bring back what was deleted${isMade ? ', into the current directory' : ''}: ${command}`;
 }
 
 function asOptions(names: readonly string[], values: readonly string[]): readonly string[] {

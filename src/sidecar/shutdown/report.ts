@@ -101,7 +101,10 @@ export async function lastLine(
   );
   if (never.length > 0) said.push(`no file matched ${never.map(({ pattern }) => pattern).join(', ')}`);
   // A command to copy comes last.
-  const hints = [...causes.map(({ hint }) => hint), bringBackHint(context, reclaims) ?? []].flat();
+  const hints = [
+    ...causes.map(({ hint }) => hint),
+    bringBackHint(context, reclaims, verdict.kind === 'failed') ?? [],
+  ].flat();
   return {
     level: verdict.kind === 'failed' || left.length > 0 || !recorded ? 'error' : 'info',
     text: `${said.join('; ')} -> ${context.store.url}`,
