@@ -216,14 +216,14 @@ export class Runner<T extends StartedTask> {
   }
 
   /**
-   * Logs once that at most `tasks` run at once, and not as many as `--jobs` asks for; `by` is the limit. Says nothing
+   * Logs once that `tasks` run at once, and not as many as `--jobs` asks for; `by` is the limit. Says nothing
    * while peaks are learned: the use of the tasks is not known yet.
    */
   sayFewer({ tasks, by }: { readonly tasks: number; readonly by: string }, needs: TaskNeeds): void {
     const { jobs, machine, log } = this.#options;
     if (this.#hasSaidFewer || jobs === Infinity || (by !== 'cores' && by !== 'memory')) return;
     this.#hasSaidFewer = true;
-    const runs = `at most ${plural(tasks, 'task')} at once and not ${jobs} (--jobs)`;
+    const runs = `${plural(tasks, 'task')} at once and not ${jobs} (--jobs)`;
     const bytes = needs.memoryBytes ?? this.#admission.learnedBytes();
     if (by === 'cores')
       log.warn(`${runs}: each takes ${plural(needs.cores, 'core')}, and this machine has ${machine.cores}`, {

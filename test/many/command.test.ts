@@ -59,7 +59,7 @@ describe('capture array', () => {
     expect(start).toContain('array of 1000 tasks sh ');
     expect(others.slice(0, 2)).toEqual([
       expect.stringMatching(
-        /at most \d+ tasks? at once and not 999 \(--jobs\): each takes 0\.9 cores, and this machine has [\d.]+$/,
+        /capture: warning: \d+ tasks? at once and not 999 \(--jobs\): each takes 0\.9 cores, and this machine has [\d.]+$/,
       ),
       expect.stringMatching(/^ *try: if a task uses less than that: --cpus 0\.\d+$/),
     ]);

@@ -247,11 +247,11 @@ it('lets what runs end well before it fails itself, as the work directories go t
 });
 
 it.each([
-  ['by cores', { jobs: 6 }, [/^at most 4 tasks at once and not 6 \(--jobs\): each takes 1 core, .* has 4$/]],
+  ['by cores', { jobs: 6 }, [/^4 tasks at once and not 6 \(--jobs\): each takes 1 core, .* has 4$/]],
   [
     'by memory',
     { jobs: 6, memoryBytes: 6 * GIB },
-    [/^at most 2 tasks at once and not 6 \(--jobs\): another one takes 6\.0 GiB of memory/],
+    [/^2 tasks at once and not 6 \(--jobs\): another one takes 6\.0 GiB of memory/],
   ],
   ['never, as --jobs is reached', { jobs: 2 }, []],
   ['never, as nobody has asked for more', {}, []],
