@@ -98,7 +98,7 @@ interface Running {
   readonly stages: Stages;
   readonly stopping: Stopping;
   readonly control: Control | undefined;
-  readonly outputs: Outputs | undefined;
+  readonly outputs: Outputs;
 }
 
 async function open({ options, started, stops, owned }: Opening): Promise<Running> {
@@ -119,7 +119,7 @@ async function open({ options, started, stops, owned }: Opening): Promise<Runnin
   stages.generations.scanned();
   const flush = new Flush({ ...stages, staged: stages.results.staged });
   const control = owned.add(await openAnswers(context, flush), (one) => one?.close());
-  const outputs = owned.add(await openOutputs(context, options), (one) => one?.close());
+  const outputs = owned.add(await openOutputs(context, options), (one) => one.close());
   const stopping = new Stopping({
     ...stages,
     staged: stages.results.staged,

@@ -191,6 +191,50 @@ describe('without --log-output', () => {
     expect(keys()).toEqual([]);
   });
 
+  it.each([
+    ['where they went', '', 'exit 3', [], /^stdout is a (pipe|socket), stderr is a (pipe|socket)$/],
+    [
+      'that nothing was written',
+      '>out 2>/dev/null',
+      'exit 3',
+      [],
+      /^stderr is a .*device, nothing was written to stdout$/,
+    ],
+    ['that nobody wanted them', '>out 2>&1', 'echo x; exit 3', ['--no-last-lines'], /^--no-last-lines$/],
+    [
+      'that they could not be read, with --log-output',
+      '',
+      'exit 3',
+      ['--log-output'],
+      /^stdout is a (pipe|socket), /,
+    ],
+  ])('status says why there are no last lines: %s', async (_, where, script, options, why) => {
+    expect(await plain(where, script, options).status).toBe(3);
+    const status = place.capture(['status', place.store, '0']);
+    expect(await status.status).toBe(1);
+    const [, said] = /^no last lines of its output: (.*)$/m.exec(status.stdout()) ?? [];
+    expect(said).toMatch(why);
+    const json = place.capture(['status', place.store, '0', '--json']);
+    expect(await json.status).toBe(1);
+    expect(JSON.parse(json.stdout())).toMatchObject({ lastOutput: [], noOutput: said });
+  });
+
+  it('status says that a killed attempt had not stored them', async () => {
+    const run = plain('>out 2>&1', 'touch begun; exec sleep 600');
+    await until(() => fs.existsSync(place.at('begun')), 'the task');
+    killTree(run.pid);
+    await run.status;
+    const shown = async (): Promise<string> => {
+      const status = place.capture(['status', place.store, '0', '--stale-after', '1s']);
+      await status.status;
+      return status.stdout();
+    };
+    let said = await shown();
+    // oxlint-disable-next-line no-await-in-loop -- its record is younger than that at first
+    while (!said.includes('stale')) said = await shown();
+    expect(said).toContain('no last lines of its output: they are stored when an attempt ends');
+  });
+
   it('nothing of a preempted attempt is stored, as its time is for the checkpoint', async () => {
     const run = plain(`>${at('out')} 2>&1`, 'touch begun; exec sleep 600');
     await until(() => fs.existsSync(place.at('begun')), 'the task');

@@ -38,6 +38,8 @@ interface IndexView {
   readonly left: readonly LeftFile[];
   /** Of the newest attempt, if it has failed or vanished: the last lines of its output. */
   readonly lastOutput: readonly LastOutput[];
+  /** Why there are none. */
+  readonly noOutput: string | undefined;
   /** From the newest attempt with recorded resources. */
   readonly resources: (Resources & { readonly attempt: number }) | undefined;
 }
@@ -94,8 +96,15 @@ function viewOf(array: StoredArray, { row, contents, state, said }: StoredIndex)
     partials,
     left,
     lastOutput: said,
+    noOutput:
+      said.length > 0 || !isWorthAsking(state) ? undefined : whyNoOutput(state, attempts.at(-1)?.record),
     resources: newestResources(attempts.map(({ record }) => record)),
   };
+}
+
+function whyNoOutput(state: State, newest: CaptureRecord | undefined): string | undefined {
+  if (state === 'failed') return newest?.end?.noOutput;
+  return 'they are stored when an attempt ends; while it runs, only with --log-output';
 }
 
 /** A claim contains no resources. */
@@ -151,6 +160,7 @@ function linesOf(view: IndexView): readonly string[] {
   if (left.length > 0) parts.push(left.map(({ path, why }) => `not stored: ${showPath(path)}: ${why}`));
   for (const { stream, lines } of view.lastOutput)
     parts.push([`last lines of ${streamText(stream)}:`, ...lines.map((line) => `  ${line}`)]);
+  if (view.noOutput !== undefined) parts.push([`no last lines of its output: ${showPath(view.noOutput)}`]);
   if (resources !== undefined) parts.push(resourceLines(resources));
   const damage = view.isDamaged ? DAMAGED : '';
   return [

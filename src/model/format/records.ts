@@ -200,6 +200,8 @@ const recordSchema = z.object({
       reason: z.string().optional(),
       /** If the field is invalid, the record is used without it. */
       outOfMemory: outOfMemorySchema.optional().catch(undefined),
+      /** Of a failed attempt: why no last lines of its output, or of one stream, are stored. */
+      noOutput: z.string().optional(),
     })
     .optional(),
   /** Resource usage so far. If the field is invalid, the record is used without it. */

@@ -88,6 +88,11 @@ export class Follower {
     return this.#options.source.stream;
   }
 
+  /** Something of the stream is in the store. */
+  get hasStored(): boolean {
+    return this.#first + this.#storedBytes > 0;
+  }
+
   /** Stores everything that the file holds at the time of the call. Throws the store's errors and read errors. */
   async store(signal: AbortSignal): Promise<void> {
     const { source, limitBytes, isEndOnly } = this.#options;

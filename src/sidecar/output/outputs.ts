@@ -12,15 +12,15 @@ import { StoreError } from '../../store/contract/store.ts';
 import { CompanionClock } from '../checkpoints/captures.ts';
 import type { Needs } from '../run/context.ts';
 import { Follower, type FollowerNeeds, type FollowerOptions, type StoredSegment } from './follower.ts';
-import { openSources, type OutputSource } from './sources.ts';
+import { openSources, type OutputSources } from './sources.ts';
 
 type OutputsContext = FollowerNeeds & Needs<'settings' | 'log' | 'outage' | 'signal' | 'resumed'>;
 
 export interface Outputs {
   /** Stores new output, unless that is under way. */
   soon(): void;
-  /** The task has ended: stores the rest. Never rejects. */
-  last(signal: AbortSignal, isFailed: boolean): Promise<void>;
+  /** The task has ended: stores the rest. Never rejects. Resolves to why nothing, or a stream, is not stored. */
+  last(signal: AbortSignal, isFailed: boolean): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
@@ -35,21 +35,28 @@ interface OutputsOptions {
   readonly outputsFrom?: OutputsFrom | undefined;
 }
 
-/** Undefined if the user wants nothing stored, or if nothing can be read. Sends nothing yet. */
+/** Sends nothing yet. */
 export async function openOutputs(
   context: OutputsContext,
   { launcher, outputsFrom }: OutputsOptions,
-): Promise<Outputs | undefined> {
+): Promise<Outputs> {
   const { settings, log } = context;
   const { outputLimitBytes: limitBytes } = settings;
-  if (launcher === undefined || outputsFrom === undefined) return undefined;
+  if (limitBytes === 0) return nothingOf('--no-last-lines');
+  if (launcher === undefined || outputsFrom === undefined)
+    return nothingOf('capture watch does not see what the task writes');
   if (limitBytes === undefined) return endOfFailed(context, launcher, outputsFrom);
   const { sources, refused } = openSources(launcher, outputsFrom);
   if (refused.length > 0)
     log.warn(`--log-output: ${refused.join(', ')}: only its reader can read that, so it is not stored`, {
       hint: TO_FILE,
     });
-  return sources.length === 0 ? undefined : follow(context, sources, { limitBytes, isEndOnly: false });
+  if (sources.length === 0) return nothingOf(refused.join(', '));
+  return follow(context, { sources, refused }, { limitBytes, isEndOnly: false });
+}
+
+function nothingOf(why: string): Outputs {
+  return { soon: () => undefined, last: async () => why, close: async () => undefined };
 }
 
 /** Opens nothing before the attempt has failed: a run that does not fail pays nothing. */
@@ -57,12 +64,12 @@ function endOfFailed(context: OutputsContext, launcher: number, outputsFrom: Out
   return {
     soon: () => undefined,
     last: async (signal, isFailed) => {
-      if (!isFailed) return;
-      const { sources, refused } = openSources(launcher, outputsFrom);
-      if (refused.length > 0) context.log.debug(`its last lines are not stored: ${refused.join(', ')}`);
-      const running = await follow(context, sources, { limitBytes: END_BYTES, isEndOnly: true });
-      await running.last(signal);
+      if (!isFailed) return undefined;
+      const opened = openSources(launcher, outputsFrom);
+      const running = await follow(context, opened, { limitBytes: END_BYTES, isEndOnly: true });
+      const why = await running.last(signal);
       await running.close();
+      return why;
     },
     close: async () => undefined,
   };
@@ -70,7 +77,7 @@ function endOfFailed(context: OutputsContext, launcher: number, outputsFrom: Out
 
 async function follow(
   context: OutputsContext,
-  sources: readonly OutputSource[],
+  { sources, refused }: OutputSources,
   kept: Pick<FollowerOptions, 'limitBytes' | 'isEndOnly'>,
 ): Promise<RunningOutputs> {
   const { compression } = context.settings;
@@ -82,12 +89,12 @@ async function follow(
       storedBefore(context, source.stream, compressor !== undefined, signal);
     return new Follower({ ...kept, context, source, compressor, level, before });
   });
-  return new RunningOutputs(context, sources, followers);
+  return new RunningOutputs(context, { sources, refused }, followers);
 }
 
 class RunningOutputs implements Outputs {
   readonly #context: OutputsContext;
-  readonly #sources: readonly OutputSource[];
+  readonly #opened: OutputSources;
   readonly #followers: readonly Follower[];
   readonly #clock: CompanionClock;
   /** Aborts a store that an interval has begun. */
@@ -95,9 +102,9 @@ class RunningOutputs implements Outputs {
   readonly #warned = new Set<Follower>();
   #underWay: Promise<void> = Promise.resolve();
 
-  constructor(context: OutputsContext, sources: readonly OutputSource[], followers: readonly Follower[]) {
+  constructor(context: OutputsContext, opened: OutputSources, followers: readonly Follower[]) {
     this.#context = context;
-    this.#sources = sources;
+    this.#opened = opened;
     this.#followers = followers;
     const capture = (): Promise<void> =>
       whileLinked([context.signal, this.#ending.signal], (signal) => this.#inTurn(signal));
@@ -111,15 +118,22 @@ class RunningOutputs implements Outputs {
     this.#clock.now();
   }
 
-  async last(signal: AbortSignal): Promise<void> {
+  async last(signal: AbortSignal): Promise<string | undefined> {
     this.#end();
     await this.#inTurn(signal);
+    const empty = this.#followers.flatMap((follower) => {
+      if (follower.hasStored) return [];
+      const name = follower.stream === 'output' ? 'stdout and stderr' : follower.stream;
+      return this.#warned.has(follower) ? `${name} could not be stored` : `nothing was written to ${name}`;
+    });
+    const why = [...this.#opened.refused, ...empty];
+    return why.length === 0 ? undefined : why.join(', ');
   }
 
   async close(): Promise<void> {
     this.#end();
     await this.#underWay;
-    for (const { fd } of this.#sources) fs.closeSync(fd);
+    for (const { fd } of this.#opened.sources) fs.closeSync(fd);
   }
 
   #end(): void {

@@ -86,9 +86,9 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   let verdict = verdictOf(outcomeOf(parts, run, allLeft));
   const dropped = verdict.kind === 'done' ? dropCheckpoints(context) : [];
   // After everything that counts, and before the record that tells a reader that nothing more follows.
-  await parts.outputs?.last(deadline, verdict.kind === 'failed');
+  const noOutput = await parts.outputs.last(deadline, verdict.kind === 'failed');
   reached('finish.before-record');
-  const recorded = await lastRecord(parts, { ...run, causes: await causes }, verdict, allLeft);
+  const recorded = await lastRecord(parts, { ...run, causes: await causes, noOutput }, verdict, allLeft);
   reached('finish.after-record');
   if (!recorded && context.outage.isLost) verdict = verdictWhenLost(verdict);
   let status = recorded || verdict.status !== EXIT.ok ? verdict.status : EXIT.notStored;
@@ -243,7 +243,7 @@ async function deleteObsolete(
 /** True when the record that closes the attempt is in the store. */
 async function lastRecord(
   { context, window }: FinishParts,
-  run: RunEnd & { readonly causes: readonly Cause[] },
+  run: RunEnd & { readonly causes: readonly Cause[]; readonly noOutput: string | undefined },
   verdict: Verdict,
   left: readonly LeftFile[],
 ): Promise<boolean> {
@@ -256,6 +256,7 @@ async function lastRecord(
       status: verdict.status,
       reason: withCauses(reason ?? verdict.reason, causes),
       outOfMemory,
+      noOutput: verdict.kind === 'failed' ? run.noOutput : undefined,
     };
     await retryUntil(
       () => context.ledger.write(verdict.kind, { left, end: taskEnd }, context.signal),

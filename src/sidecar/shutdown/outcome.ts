@@ -51,8 +51,8 @@ export interface FinishParts {
   readonly gauges: Gauges;
   readonly watcher: Watcher;
   readonly openResults: OpenResults;
-  /** The task's stdout and stderr, if they are stored. */
-  readonly outputs: Outputs | undefined;
+  /** The task's stdout and stderr. */
+  readonly outputs: Outputs;
   /** Results that are pushed to their partial key from now on, and why. */
   readonly suspects: Map<RelPath, Doubt>;
   readonly window: DrainWindow;

@@ -23,7 +23,7 @@ export interface StoppingOptions {
   readonly generations: Generations;
   readonly staged: Staged;
   readonly flush: Pick<Flush, 'now'>;
-  readonly outputs: Pick<Outputs, 'soon'> | undefined;
+  readonly outputs: Pick<Outputs, 'soon'>;
   /** How long sending the task's last files takes, as measured, ms. */
   readonly onDrainTakes: (ms: number) => void;
 }
@@ -53,7 +53,7 @@ export class Stopping {
     const { staged, generations } = this.#options;
     staged.signalled(atMs);
     generations.stopping(atMs);
-    this.#options.outputs?.soon();
+    this.#options.outputs.soon();
   }
 
   /** As in {@link Sidecar}: only a living process changes a ctime (inode(7)). */
@@ -100,7 +100,7 @@ export class Stopping {
   #hurry(): void {
     const { context, generations, flush, outputs } = this.#options;
     generations.stopping();
-    outputs?.soon();
+    outputs.soon();
     const signals = [this.#ending.signal, context.signal] as const;
     whileLinked(signals, (signal) => flush.now(signal, false)).catch((error: unknown) =>
       context.log.debug(`a flush ended early: ${reasonOf(error)}`),
