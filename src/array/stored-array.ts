@@ -6,9 +6,10 @@ import type { Option } from '../cli/options/spec.ts';
 import { STORE } from '../cli/options/store.ts';
 import { CaptureError, isMistake } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import { TASKS_PREFIX } from '../model/format/keys.ts';
+import { parseRecordKey, taskPrefix, TASKS_PREFIX } from '../model/format/keys.ts';
 import { isTaskName } from '../model/format/task-name.ts';
 import type { StoreSettings } from '../model/format/settings.ts';
+import { INDEX } from '../scheduler/identity.ts';
 import type { Store } from '../store/contract/store.ts';
 import { warnOnce } from '../log/once.ts';
 import { KIND_FLAGS, openStore } from '../store/open.ts';
@@ -116,6 +117,23 @@ async function onlyTask(store: Store, signal: AbortSignal): Promise<string> {
   throw new CaptureError(EXIT.usage, `${names.length} tasks share ${store.url}: ${shown}${more}`, {
     hint: `say which with --task-name ${name}`,
   });
+}
+
+/** Finds the index if none was given. Throws status 64 if several are stored, and 66 if none is. */
+export async function onlyIndex({ store, taskName }: StoredArray, signal: AbortSignal): Promise<string> {
+  const prefix = taskPrefix(taskName);
+  let found: string | undefined;
+  for await (const { key } of store.list(prefix, signal)) {
+    const [index = ''] = key.slice(prefix.length).split('/', 1);
+    if (parseRecordKey(key) === undefined || !INDEX.test(index) || index === found) continue;
+    if (found !== undefined)
+      throw new CaptureError(EXIT.usage, `several indices of ${taskName} are stored under ${store.url}`, {
+        hint: `say which, after the <url>: ${found}; capture status ${store.url} shows which there are`,
+      });
+    found = index;
+  }
+  if (found === undefined) throw nothingThere(store, taskName);
+  return found;
 }
 
 /** The error that capture has written nothing below the prefix. */

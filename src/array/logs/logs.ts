@@ -13,7 +13,7 @@ import { listRecords } from '../../records/list.ts';
 import { onArray } from '../command.ts';
 import { lookAgain } from '../look-again.ts';
 import { INDEX_OPTION, readIndex } from '../options.ts';
-import { noIndex, type StoredArray } from '../stored-array.ts';
+import { noIndex, onlyIndex, type StoredArray } from '../stored-array.ts';
 import { listSegments, type ListedSegment, newestAttempt, streamsOf } from '../segments.ts';
 import { StreamReader } from '../stream-reader.ts';
 
@@ -21,7 +21,7 @@ const OPTIONS = group('Which output:', {
   index: {
     ...INDEX_OPTION,
     help: 'the index whose output is shown',
-    otherwise: '0, a task that is in no array',
+    otherwise: 'the only one that is stored',
   },
   attempt: {
     flags: '--attempt <n>',
@@ -61,9 +61,11 @@ export const logsCommand = onArray({
     ],
   },
   options: OPTIONS,
-  read: (options, line) => ({ ...options, index: readIndex(line) ?? options.index ?? '0' }),
-  act: (array, { index, ...options }, tools) =>
-    logs(array, { ...options, scope: { taskName: array.taskName, index } }, tools),
+  read: (options, line) => ({ ...options, index: readIndex(line) ?? options.index }),
+  act: async (array, { index: given, ...options }, tools) => {
+    const index = given ?? (await onlyIndex(array, tools.signal));
+    return logs(array, { ...options, scope: { taskName: array.taskName, index } }, tools);
+  },
 });
 
 async function logs(array: StoredArray, request: OutputRequest, tools: Tools): Promise<ExitStatus> {

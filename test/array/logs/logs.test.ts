@@ -59,6 +59,17 @@ describe('capture logs', () => {
     expect((await logs(['3', '--stream', 'stdout'])).stdout).toBe('before\n');
   });
 
+  it('needs no index where only one is stored, and asks which where several are', async () => {
+    await run(`>${out()} 2>&1`, 'echo of 3').status;
+    expect(await logs([])).toMatchObject({ status: 0, stdout: expect.stringContaining('of 3\n') });
+    await place.run(['--task-name', 't', '--index', '0'], ['true']).status;
+    const asked = await logs([]);
+    expect(asked).toMatchObject({ status: 64, stdout: '' });
+    expect(asked.stderr).toContain(`several indices of t are stored under file://${place.store}\n`);
+    expect(asked.stderr).toContain('try: say which, after the <url>: 0; capture status');
+    expect(await logs(['--task-name', 'u'])).toMatchObject({ status: 66, stdout: '' });
+  });
+
   it('ends with 66 where nothing is stored, and says how to store it', async () => {
     await place.run(['--task-name', 't', '--index', '3'], ['true']).status;
     const { status, stdout, stderr } = await logs(['3']);

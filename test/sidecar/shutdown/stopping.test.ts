@@ -23,6 +23,7 @@ function open(): { stopping: Stopping; did: string[]; limited: string[]; window:
     generations: { stopping: (atMs?: number) => did.push(`companions ${atMs}`) },
     staged: { signalled: (atMs: number) => did.push(`staged ${atMs}`) },
     flush: { now: async () => void did.push('flush') },
+    outputs: { soon: () => undefined },
     onDrainTakes: (ms: number) => did.push(`takes ${ms}`),
   };
   const window = { endBy: (atMs: number) => did.push(`window ${atMs}`) } as unknown as DrainWindow;
