@@ -136,10 +136,12 @@ function storageOf(newest: WholeRecord | undefined): Storage {
 function peaksOf(records: readonly CaptureRecord[]): Pick<IndexEntry, 'peakBytes' | 'limitBytes' | 'cpu'> {
   const seen = records.flatMap(({ resources }) => resources ?? []);
   const tasks = seen.flatMap(({ task }) => task ?? []);
+  const cpuMs = Math.round(1000 * total(tasks.map(({ cpuS }) => cpuS)));
   return {
     peakBytes: tasks.length === 0 ? undefined : Math.max(...tasks.map((task) => task.peakMemoryBytes)),
     limitBytes: seen.findLast(({ job }) => job !== undefined)?.job?.limitBytes,
-    cpu: tasks.length === 0 ? undefined : Math.round(total(tasks.map(({ cpuS }) => cpuS))),
+    // Killed before the first look: its CPU time is not known.
+    cpu: cpuMs === 0 ? undefined : cpuMs / 1000,
   };
 }
 

@@ -3,7 +3,7 @@
 import { describeFiles, setWords } from '../../model/checkpoint/generation-words.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
 import type { CaptureRecord, Generation, LeftFile, StoredFile } from '../../model/format/records.ts';
-import { type Metric, type Resources, valuesOf } from '../../model/format/resources.ts';
+import { type Metric, type Resources, usedWords, valuesOf } from '../../model/format/resources.ts';
 import { showJson, showPath } from '../../model/path.ts';
 import { formatBytes, formatMs } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
@@ -206,10 +206,7 @@ function resourceLines(resources: NonNullable<IndexView['resources']>): readonly
     const most = Math.max(0, ...values.map((value) => value ?? 0));
     return values.length === 0 ? [] : [`${title.padEnd(17)}  ${sparkline(values)}  at most ${unit(most)}`];
   });
-  const used =
-    task === undefined
-      ? []
-      : [`peak memory ${formatBytes(task.peakMemoryBytes)}`, `CPU ${formatMs(task.cpuS * 1000)}`];
+  const used = task === undefined ? [] : usedWords(task);
   const limit =
     job === undefined ? [] : [`job ${formatBytes(job.peakMemoryBytes)} of ${formatBytes(job.limitBytes)}`];
   return [

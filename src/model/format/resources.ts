@@ -1,6 +1,7 @@
 // The field `resources` of a record: what the task and capture have used, as totals, peaks and a short series. It is
 // only recorded: no decision of capture depends on it.
 import * as z from 'zod';
+import { formatBytes, formatMs } from '../units.ts';
 
 /** The lines of the series. Their units: bytes, bytes per second, cores, or the load average. */
 export const METRICS = [
@@ -52,6 +53,14 @@ export const resourcesSchema = z.object({
   series: z.partialRecord(z.enum(METRICS), line),
 });
 export type Resources = Readonly<z.infer<typeof resourcesSchema>>;
+
+/** `peak memory 59.9 MiB`, `CPU 1.5 s`: the second only if it is known. A task that was killed at once has none. */
+export function usedWords({ peakMemoryBytes, cpuS }: NonNullable<Resources['task']>): readonly string[] {
+  return [
+    `peak memory ${formatBytes(peakMemoryBytes)}`,
+    ...(cpuS > 0 ? [`CPU ${formatMs(cpuS * 1000)}`] : []),
+  ];
+}
 
 /** The values of one line, step by step; undefined where nothing was measured. */
 export function valuesOf(

@@ -7,10 +7,10 @@ import { whyLeft } from '../../model/file/decide.ts';
 import { fixedPart } from '../../model/file/manifest.ts';
 import type { MessageFields } from '../../model/format/message-fields.ts';
 import type { LeftFile } from '../../model/format/records.ts';
-import type { Resources } from '../../model/format/resources.ts';
+import { usedWords } from '../../model/format/resources.ts';
 import { unmatched, type Verdict, verdictLine } from '../../model/outcome/verdict.ts';
 import { encodePath, type RelPath, showPath } from '../../model/path.ts';
-import { formatBytes, formatMs, plural } from '../../model/units.ts';
+import { formatBytes, plural } from '../../model/units.ts';
 import { heldPath, lstatBeneath, whereabouts, type WorkDir } from '../../native/beneath.ts';
 import { inShortTurns } from '../../native/turns.ts';
 import { type Cause, withCauses } from './causes.ts';
@@ -94,7 +94,8 @@ export async function lastLine(
   if (deleted !== undefined) said.push(deleted);
   if (results.olderKept > 0) said.push(`${plural(results.olderKept, 'older result')} kept as .~n~`);
   const { task } = resources.resources;
-  if (task !== undefined) said.push(usedLine(task));
+  // What to request from the scheduler next time.
+  if (task !== undefined) said.push(usedWords(task).join(', '));
   // After a task that ended well there is a warning instead.
   const never = neverCame(parts).filter(
     (one) => !left.some(({ path }) => path === one.pattern) && !(isExpected(one) && verdict.kind === 'done'),
@@ -123,11 +124,6 @@ export async function lastLine(
       cpuS: task?.cpuS,
     },
   };
-}
-
-/** The resources to request from the scheduler next time. */
-function usedLine({ peakMemoryBytes, cpuS }: NonNullable<Resources['task']>): string {
-  return `peak memory ${formatBytes(peakMemoryBytes)}, CPU ${formatMs(cpuS * 1000)}`;
 }
 
 function besideCheckpoints({

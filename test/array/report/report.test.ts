@@ -130,6 +130,22 @@ describe.each(STORE_KINDS)('capture report of %s', (kind) => {
     expect(missing).toEqual({ index: '5', state: 'missing', attempts: [] });
   });
 
+  it('has the CPU time of short tasks, and none where it is not known', async () => {
+    const used = { from: iso(0), stepS: 10, series: {}, capture: { cpuS: 1, peakMemoryBytes: 1 } };
+    const done = (index: string, task: object, attempt = 1): void => {
+      const resources = { ...used, ...task };
+      stored.record({ index, attempt, seq: 1, kind: 'done', resources } as never);
+    };
+    const task = (cpuS: number): object => ({ task: { cpuS, peakMemoryBytes: 1 } });
+    done('0', task(0.3125));
+    done('1', task(0));
+    done('2', {});
+    done('3', task(0.2), 1);
+    done('3', task(0.2), 2);
+    await run('report', stored, '-o', path.join(dir, 'report.html'));
+    expect(reportOf(pageOf()).entries.map(({ cpu }) => cpu)).toEqual([0.313, undefined, undefined, 0.4]);
+  });
+
   it('counts an attempt as done whose last record is damaged: its name says that', async () => {
     const [startedAt, at] = [iso(Date.now() - 2 * HOUR_MS), iso(Date.now() - HOUR_MS)];
     stored.record({ index: '6', attempt: 1, seq: 2, kind: 'checkpoint', startedAt, at });

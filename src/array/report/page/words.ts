@@ -2,7 +2,7 @@
 import { formatBytes, formatMs } from '../../../model/units.ts';
 
 export function durationText(seconds: number): string {
-  if (seconds < 1) return '0 s';
+  if (seconds < 1) return `${Number(seconds.toPrecision(1))} s`;
   if (seconds < 2 * 86_400) return formatMs(seconds * 1000).replace(/(?<=\D) 0 (s|min)$/, '');
   const hours = Math.round(seconds / 3600);
   return hours < 10 * 24

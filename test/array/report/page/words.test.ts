@@ -1,6 +1,6 @@
 // Numbers as the page writes them.
 import { expect, it } from 'vitest';
-import { numberText } from '../../../../src/array/report/page/words.ts';
+import { durationText, numberText } from '../../../../src/array/report/page/words.ts';
 
 it.each([
   [0.02, '0.02'],
@@ -13,4 +13,15 @@ it.each([
   [9876.4, '9,876'],
 ])('writes %d as %s', (value, text) => {
   expect(numberText(value)).toBe(text);
+});
+
+it.each([
+  [0, '0 s'],
+  [0.004, '0.004 s'],
+  [0.342, '0.3 s'],
+  [0.97, '1 s'],
+  [1.26, '1.3 s'],
+  [3720, '1 h 2 min'],
+])('writes %d s as %s', (value, text) => {
+  expect(durationText(value)).toBe(text);
 });
