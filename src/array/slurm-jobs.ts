@@ -13,6 +13,7 @@ import {
   slurmStates,
   type SlurmStates,
   SQUEUE,
+  squeueStates,
 } from '../scheduler/slurm-answers.ts';
 import { READS_AT_ONCE } from './details.ts';
 import { type State, stateOf } from './state.ts';
@@ -114,12 +115,12 @@ export class SlurmJobs {
   async #states(jobs: readonly string[]): Promise<SlurmStates> {
     if (jobs.length === 0) return { alive: new Set(), ended: new Set() };
     const config = this.#config;
-    const shown = config === undefined ? undefined : await this.#ask('squeue', SQUEUE, slurmStates);
+    const shown = config === undefined ? undefined : await this.#ask('squeue', SQUEUE, squeueStates);
     const alive = shown?.alive ?? new Set();
     const ended = new Set(jobs.filter((job) => shown?.ended.has(job) === true && !alive.has(job)));
     const silent = jobs.filter((job) => !alive.has(job) && !ended.has(job)).slice(0, MOST_JOBS);
     if (silent.length === 0) return { alive, ended };
-    // squeue shows each job that runs or waits, unless it hides those of other users.
+    // Below its header, squeue shows each job that runs or waits, unless it hides those of other users.
     if (shown !== undefined && config?.hidesJobs === false)
       return { alive, ended: new Set([...ended, ...silent]) };
     const accounts = config === undefined ? undefined : await this.#ask('sacct', sacct(silent), slurmStates);

@@ -24,8 +24,8 @@ export function slurmConfig(text: string): SlurmConfig | undefined {
   };
 }
 
-/** All jobs, also those that have ended a short while ago, one element of an array a line. */
-export const SQUEUE = ['--noheader', '--all', '--array', '--states=all', '--format=%A|%F|%K|%T'];
+/** All jobs, also those that have ended a short while ago, one element of an array a line. With its header. */
+export const SQUEUE = ['--all', '--array', '--states=all', '--format=%A|%F|%K|%T'];
 
 /** The same from the accounts, of these jobs, without their steps. */
 export function sacct(jobs: readonly string[]): readonly string[] {
@@ -44,8 +44,15 @@ export interface SlurmStates {
   readonly ended: ReadonlySet<string>;
 }
 
+/** What squeue prints for {@link SQUEUE}. Undefined without its header: then nothing says that it has asked Slurm. */
+export function squeueStates(text: string): SlurmStates | undefined {
+  return text.startsWith(SQUEUE_HEADER) ? slurmStates(text.slice(SQUEUE_HEADER.length)) : undefined;
+}
+
+const SQUEUE_HEADER = 'JOBID|ARRAY_JOB_ID|ARRAY_TASK_ID|STATE\n';
+
 /**
- * What squeue or sacct prints. Undefined if a line is anything else than `17|12|5|RUNNING`, `17|17|N/A|RUNNING` or
+ * The lines of squeue or sacct. Undefined if a line is anything else than `17|12|5|RUNNING`, `17|17|N/A|RUNNING` or
  * `17|CANCELLED by 1000`.
  */
 export function slurmStates(text: string): SlurmStates | undefined {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { slurmConfig, slurmStates } from '../../src/scheduler/slurm-answers.ts';
+import { slurmConfig, slurmStates, squeueStates } from '../../src/scheduler/slurm-answers.ts';
 
 describe('slurmConfig', () => {
   const CONFIG = `Configuration data as of 2026-11-27T12:00:00
@@ -40,5 +40,19 @@ describe('slurmStates', () => {
   it.each(['JOBID|STATE\n', '17|12|5|RUNNING\n\u001B[0m\n', '17 RUNNING\n', '17|\n', '17|12|5-9|PENDING\n'])(
     'does not guess what %j means',
     (text) => expect(slurmStates(text)).toBeUndefined(),
+  );
+});
+
+describe('squeueStates', () => {
+  const HEADER = 'JOBID|ARRAY_JOB_ID|ARRAY_TASK_ID|STATE\n';
+
+  it('believes that there is no job, or no other one, if the header says that squeue has asked', () => {
+    expect(squeueStates(HEADER)).toEqual({ alive: new Set(), ended: new Set() });
+    expect(squeueStates(`${HEADER}17|17|N/A|RUNNING\n`)).toMatchObject({ alive: new Set(['17']) });
+  });
+
+  it.each(['', '\n', '17|17|N/A|RUNNING\n', 'JOBID|STATE\n', `${HEADER}17 RUNNING\n`])(
+    'does not believe %j',
+    (text) => expect(squeueStates(text)).toBeUndefined(),
   );
 });

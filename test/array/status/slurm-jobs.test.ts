@@ -23,6 +23,8 @@ afterEach(async () => {
   fs.rmSync(dir, { recursive: true });
 });
 
+const HEADER = 'JOBID|ARRAY_JOB_ID|ARRAY_TASK_ID|STATE\n';
+
 /** Each call leaves a line with its words in `<program>.calls`. */
 function program(name: string, body: string): void {
   const file = path.join(dir, name);
@@ -94,7 +96,8 @@ describe('capture status --unfinished', () => {
     // 101 was cancelled a minute ago, nobody remembers 102, 105 is requeued, and task 8 has not begun.
     answers(
       'squeue',
-      '100|12|0|RUNNING\n101|12|1|CANCELLED\n105|12|77|PENDING\n12|12|8|PENDING\n12|12|9|PENDING\n7|7|N/A|RUNNING\n',
+      HEADER +
+        '100|12|0|RUNNING\n101|12|1|CANCELLED\n105|12|77|PENDING\n12|12|8|PENDING\n12|12|9|PENDING\n7|7|N/A|RUNNING\n',
     );
     const ran = await capture(UNFINISHED, { SQUEUE_USERS: 'nobody', SLURM_CLUSTERS: 'other' });
     expect(ran).toEqual({ stdout: '1-4,7\n', stderr: '', status: 1 });
@@ -103,7 +106,7 @@ describe('capture status --unfinished', () => {
 
   it('knows what waits in an array of which all that has begun is done', async () => {
     claim(0, { kind: 'done' });
-    answers('squeue', '12|12|1|PENDING\n');
+    answers('squeue', `${HEADER}12|12|1|PENDING\n`);
     expect((await capture(['status', '--array', '0-2', '--unfinished'])).stdout).toBe('2\n');
   });
 
@@ -127,7 +130,7 @@ describe('capture status --unfinished', () => {
 describe('an index that runs', () => {
   it('is stale for each command at once if its job is gone', async () => {
     claim(0);
-    answers('squeue', '');
+    answers('squeue', HEADER);
     expect((await capture(['status', '--json'])).stdout).toContain('"state":"stale"');
     expect((await capture(['status', '0'])).stdout).toContain('index 0 of t: stale');
     expect((await capture(['rm', '--index', '0', '--yes'])).stderr).toContain('index 0 is stale');
@@ -136,7 +139,7 @@ describe('an index that runs', () => {
 
   it('runs if its job is one of another cluster, and nobody asks for that', async () => {
     claim(0, { cluster: 'other' });
-    answers('squeue', '');
+    answers('squeue', HEADER);
     expect((await capture(['status', '--json'])).stdout).toContain('"state":"running"');
     expect(calls('squeue')).toEqual([]);
   });
@@ -145,11 +148,20 @@ describe('an index that runs', () => {
     claim(0);
     claim(1);
     answers('scontrol', 'ClusterName = lab\nPrivateData = jobs\n');
-    answers('squeue', '');
+    answers('squeue', HEADER);
     answers('sacct', '100|CANCELLED by 1000\n');
     const { counts } = JSON.parse((await capture(['status', '--json'])).stdout) as { counts: object };
     expect(counts).toMatchObject({ stale: 1, running: 1 });
     expect(calls('sacct')).toHaveLength(1);
+  });
+
+  it('is stale if the accounts know that its job has ended, though squeue prints nothing', async () => {
+    claim(0);
+    claim(1);
+    answers('squeue', '');
+    answers('sacct', '100|CANCELLED by 1000\n');
+    const { counts } = JSON.parse((await capture(['status', '--json'])).stdout) as { counts: object };
+    expect(counts).toMatchObject({ stale: 1, running: 1 });
   });
 
   it('keeps the record that its task leaves while Slurm is asked', async () => {
@@ -158,7 +170,7 @@ describe('an index that runs', () => {
     const done = path.join(stored.url.slice('file://'.length), '.capture/t/0');
     stored.record({ index: '2', attempt: 1, seq: 2, kind: 'done' });
     const from = path.join(stored.url.slice('file://'.length), '.capture/t/2/0001-000002.done.json');
-    program('squeue', `cp "${from}" "${done}/0001-000002.done.json"`);
+    program('squeue', `cp "${from}" "${done}/0001-000002.done.json"; printf '${HEADER}'`);
     const { counts } = JSON.parse((await capture(['status', '--json'])).stdout) as { counts: object };
     expect(counts).toMatchObject({ stale: 1, done: 2 });
   });
@@ -170,6 +182,7 @@ describe('an index that runs', () => {
       'Unable to contact',
     ],
     ['prints something else', 'echo "JOBID STATE"', 'not understood'],
+    ['prints nothing, as a wrapper that hides a failure', 'exit 0', 'not understood'],
   ])('runs if squeue %s, which is told once', async (_how, body, why) => {
     claim(0);
     claim(1);
