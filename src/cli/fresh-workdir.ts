@@ -23,12 +23,14 @@ export interface FreshWorkdir {
 export async function openFreshWorkdir(
   { identity: { index }, preemptedStatus }: Settings,
   log: Pick<Log, 'warn'>,
+  stopping?: AbortSignal,
 ): Promise<FreshWorkdir> {
   const scratch = await openScratch(undefined, {
     tasksAtOnce: 1,
     hasAllTries: false,
     availableBytes: availableMemoryBytes(),
     nameIt: (what) => `set TMPDIR to ${what}`,
+    stopping,
     log,
   });
   const dir = scratch.dirFor(/^\d{1,9}$/.test(index ?? '') ? Number(index) : 0);

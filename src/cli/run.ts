@@ -41,10 +41,11 @@ async function inWorkdir(
   request: RunRequest,
   { log }: Tools,
   act: (request: RunRequest, fresh?: FreshWorkdir) => Promise<ExitStatus>,
+  stopping?: AbortSignal,
 ): Promise<ExitStatus> {
   if (!request.makesWorkdir) return act(request);
   const { openFreshWorkdir } = await import('./fresh-workdir.ts');
-  const fresh = await openFreshWorkdir(request.settings, log);
+  const fresh = await openFreshWorkdir(request.settings, log, stopping);
   try {
     return await act({ ...request, settings: { ...request.settings, workdir: fresh.path } }, fresh);
   } finally {
@@ -57,29 +58,29 @@ async function run(
   tools: Tools,
   startedSidecar: StartedSidecar | undefined,
 ): Promise<ExitStatus> {
-  return inWorkdir(request, tools, (one, fresh) => runIn(one, tools, { startedSidecar, fresh }));
-}
-
-async function runIn(
-  { settings, task }: RunRequest,
-  { log, env }: Tools,
-  { startedSidecar, fresh }: { startedSidecar: StartedSidecar | undefined; fresh: FreshWorkdir | undefined },
-): Promise<ExitStatus> {
-  // The task inherits our environment.
-  Object.assign(process.env, task.env);
-  const [{ launch }, { readInherited }] = await Promise.all([
+  const [{ launch }, { readInherited }, { keepSignals }] = await Promise.all([
     import('../launch/launch.ts'),
     import('../launch/inherited.ts'),
+    import('../launch/signals.ts'),
   ]);
-  return launch({
-    settings,
-    task,
-    sidecarEntry: SIDECAR,
-    startedSidecar,
-    say: (line, level, fields) => log[level](line, fields),
-    ignoredSignals: readInherited(env).ignoredSignals,
-    ended: fresh?.ended,
-  });
+  const { log, env } = tools;
+  const { ignoredSignals } = readInherited(env);
+  const keptSignals = keepSignals(ignoredSignals, request.settings.notices.signals);
+  const act = ({ settings, task }: RunRequest, fresh?: FreshWorkdir): Promise<ExitStatus> => {
+    // The task inherits our environment.
+    Object.assign(process.env, task.env);
+    return launch({
+      settings,
+      task,
+      sidecarEntry: SIDECAR,
+      startedSidecar,
+      say: (line, level, fields) => log[level](line, fields),
+      ignoredSignals,
+      keptSignals,
+      ended: fresh?.ended,
+    });
+  };
+  return inWorkdir(request, tools, act, keptSignals.asked);
 }
 
 async function watch({ settings }: RunRequest, { log }: Tools): Promise<ExitStatus> {

@@ -27,7 +27,7 @@ import {
 import { requeue } from './requeue.ts';
 import { type SidecarEnding, type SidecarOpening, SidecarProcess } from './sidecar-process.ts';
 import { sharesOurGroup, type StartedSidecar } from './sidecar-start.ts';
-import { listenForSignals } from './signals.ts';
+import { type KeptSignals, listenForSignals } from './signals.ts';
 import { type EndRequest, Supervision } from './supervision.ts';
 import { findCommand, startTask, type Task, taskEnvironment } from './task.ts';
 import { Writers } from './writers.ts';
@@ -46,6 +46,8 @@ interface LaunchOptions {
   readonly say: (line: string, level: 'info' | 'warn' | 'error', fields?: MessageFields) => void;
   /** Signals that the caller ignored: they stay ignored, for the task too. */
   readonly ignoredSignals: ReadonlySet<string>;
+  /** Signals that came before the launch. */
+  readonly keptSignals?: KeptSignals;
   /** Called once nothing works in the work directory any more. `hasRun`: the task had been started. */
   readonly ended?: ((status: ExitStatus, hasRun: boolean) => Promise<void>) | undefined;
 }
@@ -100,6 +102,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   const tell: SidecarProcess['tell'] = (message) => sidecar.tell(message);
   const supervision = new Supervision({ settings, sharesGroup, tell, say });
   const signals = listenForSignals(options.ignoredSignals, (signal) => supervision.received(signal));
+  options.keptSignals?.passOn((signal) => supervision.received(signal));
   endWithRunner(runnerPid());
   sidecar.start({
     heard: (news) => supervision.heard(news),

@@ -3,7 +3,9 @@
 // decides which signals are relayed.
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import {
+  asksToEnd,
   BROADCAST_WINDOW_MS,
+  canEndTask,
   JOB_SIGNALS,
   type JobSignal,
   relayRule,
@@ -32,6 +34,38 @@ export function listenForSignals(
         process.on(signal, () => undefined);
         process.removeListener(signal, listener);
       }
+    },
+  };
+}
+
+export interface KeptSignals {
+  /** Aborted by the first signal that asks capture to end. */
+  readonly asked: AbortSignal;
+  /** From now on others listen; they get what came so far, in order. */
+  passOn(received: (signal: JobSignal) => void): void;
+}
+
+/**
+ * Keeps the signals that come before {@link listenForSignals}: their default action would end a run that could still
+ * say so. `notices`: those of `--notice-on`.
+ */
+export function keepSignals(ignored: ReadonlySet<string>, notices: readonly string[]): KeptSignals {
+  const asked = new AbortController();
+  const kept: JobSignal[] = [];
+  const listeners = JOB_SIGNALS.filter(canEndTask).map((signal) => {
+    const listener = (): void => {
+      if (ignored.has(signal)) return;
+      kept.push(signal);
+      if (asksToEnd(signal) || notices.includes(signal)) asked.abort(new Error(signal));
+    };
+    process.on(signal, listener);
+    return { signal, listener };
+  });
+  return {
+    asked: asked.signal,
+    passOn: (received) => {
+      for (const { signal, listener } of listeners) process.removeListener(signal, listener);
+      kept.forEach(received);
     },
   };
 }

@@ -90,14 +90,21 @@ interface Base extends Pick<Worker, 'log' | 'scratch' | 'ownChildren'> {
 }
 
 async function openBase(options: WorkOptions, owned: CloseStack): Promise<Base> {
-  const { use, machine, tasksAtOnce, env, array, tools } = options;
+  const { use, machine, tasksAtOnce, env, array, tools, stops } = options;
   const joblog =
     use.joblog === undefined
       ? undefined
       : owned.add(openJoblog(use.joblog, tools.log), (file) => file.close());
   const { availableBytes } = machine.now();
   const nameIt = (what: string): string => `name ${what} with --scratch`;
-  const needs = { tasksAtOnce, hasAllTries: array !== undefined, availableBytes, nameIt, log: tools.log };
+  const needs = {
+    tasksAtOnce,
+    hasAllTries: array !== undefined,
+    availableBytes,
+    nameIt,
+    stopping: stops.stopping,
+    log: tools.log,
+  };
   const scratch = owned.add(await openScratch(use.scratch, needs), (one) => one.close());
   const ownChildren = new Set<number>();
   // Orphans of a killed launcher are reparented to us, also if we are process 1 of a container.

@@ -13,6 +13,7 @@ import { EXIT } from '../model/exit-status.ts';
 import { FENCED, IN_VAIN, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
 import { showPath } from '../model/path.ts';
 import { formatBytes } from '../model/units.ts';
+import { untilAborted } from '../model/waiting.ts';
 import { whereabouts } from '../native/beneath.ts';
 import { bootId } from '../native/boot-id.ts';
 import { tryLock } from '../native/files.ts';
@@ -90,12 +91,14 @@ export interface ScratchNeeds {
   readonly availableBytes: number;
   /** For hints, how the user names another place: `name a directory of another file system with --scratch`. */
   readonly nameIt: (what: string) => string;
+  /** When it aborts, nothing more is swept first. */
+  readonly stopping: AbortSignal | undefined;
   readonly log: Pick<Log, 'warn'>;
 }
 
 export async function openScratch(
   dir: string | undefined,
-  { tasksAtOnce, hasAllTries, availableBytes, nameIt, log }: ScratchNeeds,
+  { tasksAtOnce, hasAllTries, availableBytes, nameIt, stopping, log }: ScratchNeeds,
 ): Promise<Scratch> {
   const needed = tasksAtOnce * ROOM_BYTES;
   // A job's own TMPDIR goes with the job.
@@ -103,8 +106,8 @@ export async function openScratch(
   const base = dir ?? memory ?? os.tmpdir();
   const inMemory = dir === undefined && memory !== undefined;
   try {
-    // If the directory cannot be listed, nothing is swept.
-    await removeAbandoned(base, log).catch(() => undefined);
+    // If the directory cannot be listed, nothing is swept. What is left at a stop is for the next runner.
+    await untilAborted(removeAbandoned(base, log), stopping).catch(() => undefined);
     const root = fs.mkdtempSync(path.join(base, PREFIX));
     return scratchIn(root, { held: hold(root), lockFd: lock(root), hasAllTries, inMemory, log });
   } catch (error) {

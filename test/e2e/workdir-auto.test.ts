@@ -210,6 +210,40 @@ describe('what a killed attempt has left', () => {
   });
 });
 
+describe('while it sweeps what a killed attempt has left', () => {
+  const FILES = 20_000;
+  const left = 'capture-work.aaaaaa';
+  const filesLeft = (): number => {
+    const dir = path.join(tmp, left, '3');
+    return fs.existsSync(dir) ? fs.readdirSync(dir).length : 0;
+  };
+
+  it.each([
+    ['SIGTERM', [], 75],
+    ['SIGINT', [], 130],
+    ['SIGUSR2', ['--notice-on', 'USR2'], 75],
+  ] as const)('%s ends the run as before any task: nothing is started', async (signal, options, status) => {
+    fs.mkdirSync(path.join(tmp, left, '3/.capture'), { recursive: true, mode: 0o700 });
+    fs.writeFileSync(path.join(tmp, left, 'lock'), `${left}\n`, { mode: 0o600 });
+    fs.writeFileSync(path.join(tmp, left, '3/.capture/saved'), '');
+    for (let n = 0; n < FILES; n += 1) fs.writeFileSync(path.join(tmp, left, '3', `f${n}`), '');
+    const run = start(`touch ${place.dir}/began`, options);
+    await until(() => filesLeft() < FILES, 'it sweeps');
+    process.kill(run.pid, 'SIGSTOP');
+    expect(filesLeft()).toBeGreaterThan(0);
+    process.kill(run.pid, signal);
+    process.kill(run.pid, 'SIGCONT');
+    expect(await run.status, run.stderr()).toBe(status);
+    expect(run.stderr()).toContain(`${signal} before the task was started: nothing was started`);
+    expect(fs.existsSync(path.join(place.dir, 'began'))).toBe(false);
+    // What it has not swept is for the next one.
+    expect(fs.readdirSync(tmp).filter((name) => name !== left)).toEqual([]);
+    const next = start('true');
+    expect(await next.status, next.stderr()).toBe(0);
+    expect(fs.readdirSync(tmp)).toEqual([]);
+  });
+});
+
 it('dies with SIGTERM to the script that has become capture', async () => {
   const script = `#!/bin/sh\nexec "${BIN}" --to "${place.store}" --workdir auto ${DECLARED.join(' ')} -- sh -c 'echo 1 >k.chk; echo up; exec sleep 60'`;
   const run = place.exec(['sh', '-c', script], { TMPDIR: tmp });

@@ -12,12 +12,13 @@ beforeEach(() => {
 });
 afterEach(() => dir.remove());
 
-const open = (hasAllTries = false): Promise<Scratch> =>
+const open = (hasAllTries = false, stopping?: AbortSignal): Promise<Scratch> =>
   openScratch(dir.path, {
     tasksAtOnce: 1,
     hasAllTries,
     availableBytes: 0,
     nameIt: (what) => what,
+    stopping,
     log: { warn: (text) => said.push(text) },
   });
 
@@ -164,6 +165,16 @@ it('removes what a killed runner has left, but for failed tasks and unsaved file
   expect(fs.readdirSync(failed.root).toSorted()).toEqual(['1.failed', '1.failed.log']);
   await alive.close();
   await next.close();
+});
+
+it('does not wait for what a killed runner has left, if it is told to stop', async () => {
+  const killed = await open();
+  begin(killed, 1);
+  fs.closeSync(killed.lockFd);
+  const stopped = await open(false, AbortSignal.abort());
+  expect(fs.existsSync(killed.root)).toBe(true);
+  await vi.waitFor(() => expect(fs.existsSync(killed.root)).toBe(false), 10_000);
+  await stopped.close();
 });
 
 it('counts a directory as unsaved from which the task has removed our marks, unless no task has begun there', async () => {
