@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { NoBinaryError } from '../native/binary.ts';
 import { writerState } from '../native/files.ts';
 import { probeCloud } from '../notices/cloud-probe.ts';
 import { cgroupMemory } from '../native/cgroup.ts';
@@ -62,11 +63,15 @@ export function thisNode(options: NodeOptions): Node {
 }
 
 export async function* examineNode({ packages, places, watching, job }: Node): AsyncGenerator<Finding> {
-  yield* examineProgram(packages);
+  let hasLibc = true;
+  for await (const finding of examineProgram(packages)) {
+    if (finding.check === 'koffi') hasLibc = finding.level !== 'fail';
+    yield finding;
+  }
   const workdir = await examineWorkdir(places);
   yield workdir;
   // If nothing can be written there, no file can be closed.
-  if (workdir.level !== 'fail') yield* examineWatching(places.workdir, watching);
+  if (workdir.level !== 'fail' && hasLibc) yield* examineWatching(places.workdir, watching);
   yield await examineSpool(places);
   yield examineMemory(places);
   yield await examineScheduler(job);
@@ -89,14 +94,27 @@ export async function* examineStoreAt({ open, url, job, signal }: StoreOptions):
     yield examineStorePlace(directory, 'engine' in identity && identity.engine !== undefined);
   const before = directory === undefined ? undefined : removeNewDirs(directory);
   const warnings: Mistake[] = [];
-  const store = await open((warning) => warnings.push(warning)).catch(refusal);
-  if (!('put' in store)) return yield store;
-  for (const { message, hint } of warnings) yield warn('encryption', message, hint);
   try {
-    yield* examineStore({ store, graceMs: defaultGraceMs(env), sizesBytes: SIZES_BYTES, signal });
+    const store = await open((warning) => warnings.push(warning)).catch(refusal);
+    if (!('put' in store)) return yield store;
+    for (const { message, hint } of warnings) yield warn('encryption', message, hint);
+    yield* examineOpened(store, { graceMs: defaultGraceMs(env), sizesBytes: SIZES_BYTES, signal });
+  } catch (error) {
+    // examineProgram has said that, and what cannot be checked.
+    if (!(error instanceof NoBinaryError)) throw error;
+  } finally {
+    before?.close();
+  }
+}
+
+async function* examineOpened(
+  store: Store,
+  how: Omit<Parameters<typeof examineStore>[0], 'store'>,
+): AsyncGenerator<Finding> {
+  try {
+    yield* examineStore({ store, ...how });
   } finally {
     await store.close();
-    before?.close();
   }
 }
 

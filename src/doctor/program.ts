@@ -22,6 +22,8 @@ export const thesePackages: Packages = {
   portableWatcher: loadParcel,
 };
 
+/** What needs the system calls that Node lacks. */
+const UNCHECKED = 'inotify, leases and a store that is a directory';
 const INSTALL = 'install capture again on this machine: npm ci (docs: README, "Install")';
 
 export async function* examineProgram(packages: Packages): AsyncGenerator<Finding> {
@@ -56,7 +58,7 @@ function libc({ libc: call }: Packages): Finding {
     call();
     return ok('koffi', 'the system calls that Node lacks work');
   } catch (error) {
-    return fail('koffi', reasonOf(error), INSTALL);
+    return fail('koffi', `${reasonOf(error)}: no task starts, and ${UNCHECKED} cannot be checked`, INSTALL);
   }
 }
 

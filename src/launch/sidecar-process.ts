@@ -108,6 +108,7 @@ export class SidecarProcess {
     try {
       link = this.#open((message) => this.#hear(message, events));
     } catch (error) {
+      if (error instanceof CaptureError && this.#attempt === undefined) return this.#fail(error);
       return this.#replace(reasonOf(error), events); // spawn throws ENOMEM synchronously; the task must not notice
     }
     this.#link = link;
@@ -221,11 +222,14 @@ function isLastCall(message: ToSidecar | undefined): boolean {
 }
 
 function diedTooEarly(how: string): CaptureError {
+  const hasSaidWhy = how === `exit ${EXIT.internal}`;
   return new CaptureError(
-    EXIT.unavailable,
+    hasSaidWhy ? EXIT.internal : EXIT.unavailable,
     `the sidecar died before it was ready (${how}); nothing was started`,
     {
-      hint: '--log-level debug says more; is the node out of memory or processes?',
+      hint: hasSaidWhy
+        ? 'see the message before this one'
+        : '--log-level debug says more; is the node out of memory or processes?',
     },
   );
 }

@@ -2,7 +2,10 @@
 // single task before it reads its options: most of a start is Node's own, and so two Nodes start at once. A sidecar
 // waits for its settings, and exits with its channel.
 import { type ChildProcess, spawn } from 'node:child_process';
+import fs from 'node:fs';
 import tty from 'node:tty';
+import { CaptureError, REINSTALL } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
 import { withoutShim } from './inherited.ts';
 
 /**
@@ -35,8 +38,9 @@ export function sharesOurGroup(): boolean {
   return tty.isatty(0);
 }
 
-/** Throws if there is no memory for it. `entry` is the module to run. */
+/** Throws if there is no memory for it, or no module `entry`. */
 export function startSidecar(entry: string): StartedSidecar {
+  needEntry(entry);
   const args = [`--max-old-space-size=${HEAP_MB}`, ...NODE_FLAGS, entry];
   return started(args, { env: withoutShim(process.env), detached: !sharesOurGroup(), fds: [] });
 }
@@ -49,6 +53,7 @@ export function startSharedSidecar(
   entry: string,
   { socket, lockFd, env, tasksAtOnce }: SharedStart,
 ): StartedSidecar {
+  needEntry(entry);
   const args = [`--max-old-space-size=${SHARED_HEAP_MB}`, ...NODE_FLAGS, entry, socket];
   const threads = { UV_THREADPOOL_SIZE: String(Math.min(MOST_THREADS, SHARED_THREADS + tasksAtOnce)) };
   return started(args, { env: { ...threads, ...env }, detached: true, fds: [lockFd] });
@@ -60,6 +65,14 @@ export interface SharedStart {
   readonly env: NodeJS.ProcessEnv;
   /** About how many tasks will run at once. */
   readonly tasksAtOnce: number;
+}
+
+/** Node would print a stack, and run an empty file, as a full disk leaves it. Throws status 70. */
+export function needEntry(entry: string): void {
+  if ((fs.statSync(entry, { throwIfNoEntry: false })?.size ?? 0) > 0) return;
+  throw new CaptureError(EXIT.internal, `the installation is incomplete: ${entry} is missing or empty`, {
+    hint: REINSTALL,
+  });
 }
 
 interface Spawning {

@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { noteOwnChild } from '../launch/own-children.ts';
-import { type StartedSidecar, startSharedSidecar } from '../launch/sidecar-start.ts';
+import { needEntry, type StartedSidecar, startSharedSidecar } from '../launch/sidecar-start.ts';
 import type { Log } from '../log/log.ts';
 import { reasonOf } from '../model/errors.ts';
 import { LONGEST_SOCKET_PATH_BYTES } from '../model/format/control.ts';
@@ -63,7 +63,9 @@ export interface SidecarShare {
   leave(): void;
 }
 
+/** Throws status 70 if the sidecar's module is missing: no task could start. */
 export async function openSharedSidecar(options: SharedSidecarOptions): Promise<SharedSidecar> {
+  needEntry(options.entry);
   const shared = new SharedSidecar(options, socketDir(options.dir));
   shared.start();
   await shared.listensWithin(LISTENS_WITHIN_MS);

@@ -24,10 +24,17 @@ const BINARIES = {
   ],
 } as const;
 
+/** There is no binary, or none fits this machine. */
+export class NoBinaryError extends CaptureError {
+  constructor(name: string, why: string) {
+    super(EXIT.internal, `cannot load ${name}: ${why}`, { hint: REINSTALL });
+  }
+}
+
 /**
  * The exports of a package's binary. This opens one file, where the package's own loader opens seven: thousands of
  * tasks may start at once on one shared file system.
- * @throws CaptureError if there is no binary, or none fits this machine.
+ * @throws NoBinaryError
  */
 export function loadBinary(name: keyof typeof BINARIES): unknown {
   let why: string | undefined;
@@ -46,7 +53,7 @@ export function loadBinary(name: keyof typeof BINARIES): unknown {
     }
   }
   why ??= `no binary of it is in ${packageDirs().join(' or ')}`;
-  throw new CaptureError(EXIT.internal, `cannot load ${name}: ${why}`, { hint: REINSTALL });
+  throw new NoBinaryError(name, why);
 }
 
 /** Our own node_modules and, if capture is itself an installed package, the node_modules that contains it. */

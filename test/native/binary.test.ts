@@ -160,6 +160,50 @@ it('a program without one of its files names it, and is no bug to report', async
   );
 });
 
+describe.each([
+  ['is missing', (file: string) => fs.rmSync(file)],
+  ['is empty', (file: string) => fs.truncateSync(file)],
+])('a file of the sidecar that %s', (_, damage) => {
+  const incomplete =
+    /^70 \S+ capture: the installation is incomplete: .*sidecar\.cjs is missing or empty\n {2}try: install capture again[^\n]*\n$/;
+
+  it('is named in one line, and what to do', async () => {
+    const root = path.join(dir.path, 'incomplete');
+    install(root);
+    installPackages(path.join(root, 'node_modules'));
+    damage(path.join(root, 'dist/sidecar.cjs'));
+    expect(await runTask(root)).toMatch(incomplete);
+    const to = ['--to', path.join(dir.path, 'store'), '--scratch', dir.path, '-r', 'r.dat'];
+    const array = [path.join(root, 'bin/capture'), 'array', '--array', '0-1', ...to, '--', 'true'] as const;
+    expect(await run(array)).toMatch(incomplete);
+  });
+
+  it('is no doubt about the node, if it is that of the program', async () => {
+    const root = path.join(dir.path, 'incomplete');
+    install(root);
+    installPackages(path.join(root, 'node_modules'));
+    damage(path.join(root, 'dist/sidecar-program.cjs'));
+    expect(await runTask(root)).toMatch(
+      /^70 capture: .*sidecar-program\.cjs is damaged: [^\n]*\(try: install capture again\)\n[^\n]*\(exit 70\)[^\n]*\n {2}try: see the message before this one\n$/,
+    );
+  });
+});
+
+it('the doctor of an installation without its packages goes on, and says once what it cannot check', async () => {
+  const root = path.join(dir.path, 'bare');
+  install(root);
+  const said = await run([path.join(root, 'bin/capture'), 'doctor', path.join(dir.path, 'store')]);
+  expect(said).toMatch(/^1 OK {3}system: /);
+  expect(said.split('cannot load koffi')).toHaveLength(2);
+  expect(said).toContain(
+    ': no task starts, and inotify, leases and a store that is a directory cannot be checked\n',
+  );
+  for (const check of ['work directory', 'spool', 'memory', 'scheduler', 'notices', 'place'])
+    expect(said).toMatch(new RegExp(`^(OK|WARN) +${check}: `, 'm'));
+  expect(said).toMatch(/, 1 failure\n$/);
+  expect(fs.readdirSync(path.join(dir.path, 'work'))).toEqual([]);
+});
+
 it('no program holds a path of the machine that built it', () => {
   const files = fs
     .readdirSync('dist', { recursive: true, withFileTypes: true })
