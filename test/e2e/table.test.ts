@@ -146,8 +146,33 @@ describe('a result', () => {
     expect(place.text('r.dat.0')).toBe('two\n');
     expect(place.text('r.dat.0.~1~')).toBe('one\n');
     expect(second.stderr()).toContain('r.dat of attempt 1 (4 B) kept as r.dat.0.~1~');
-    expect(second.stderr()).toContain('declare it as an input too');
     expect(fs.existsSync(place.at('r.dat'))).toBe(true);
+  });
+
+  // Each line is an append of its own: the hint names the role that brings the file back, which is then done.
+  it.each([
+    ['with a checkpoint', ['-k', 'k.chk'], '--companions', ['-k', 'k.chk', '--companions', 'rows']],
+    ['without one', [], '--checkpoints', ['-k', 'rows']],
+  ])('that the task appends to has another role: %s', async (_, others, role, asHinted) => {
+    const script = (end: string): string[] =>
+      sh(
+        `echo $CAPTURED_ATTEMPT a >> rows; echo $CAPTURED_ATTEMPT b >> rows; echo 1 > k.chk; "${BIN}" flush; ${end}`,
+      );
+    const twice = async (options: readonly string[]): Promise<string> => {
+      const first = place.run([...options, '--again-status', '9'], script('exit 9'));
+      expect(await first.status, first.stderr()).toBe(75);
+      place.freshWork();
+      const second = place.run([...options, '--keep'], script('exit 0'));
+      expect(await second.status, second.stderr()).toBe(0);
+      return second.stderr();
+    };
+    expect(await twice(['-r', 'rows', '--task-name', 'a', ...others])).toContain(
+      `try: if the task appends to it: ${role} `,
+    );
+    expect(place.text('rows.0')).toBe('2 a\n2 b\n');
+    place.freshWork();
+    expect(await twice(['--task-name', 'b', ...asHinted])).not.toContain('appends');
+    expect(fs.readFileSync(place.at('rows'), 'utf8')).toBe('1 a\n1 b\n2 a\n2 b\n');
   });
 
   it('of another task name under the same key is kept, too', async () => {

@@ -7,6 +7,7 @@ import {
   type Fingerprint,
   sameFingerprint,
 } from '../../model/file/file-state.ts';
+import type { ManifestPatterns } from '../../model/file/manifest.ts';
 import { partialKey } from '../../model/format/keys.ts';
 import type { Behind, StoredFile } from '../../model/format/records.ts';
 import { expectsOlder } from '../../model/outcome/other-runs.ts';
@@ -428,9 +429,16 @@ export class Results {
     const message = `${showPath(path)} ${of} kept as ${kept.key}`;
     const fields = { event: 'kept', path, key: kept.key } as const;
     if (this.#saidKept) log.debug(message, fields);
-    else log.warn(message, { ...fields, hint: 'if the task appends to it, declare it as an input too' });
+    else log.warn(message, { ...fields, hint: appendedHint(this.#context.settings.manifest) });
     this.#saidKept = true;
   }
+}
+
+/** A result that grows by single lines is sent whole each time, and a later attempt would not go on with it. */
+function appendedHint({ checkpoints }: ManifestPatterns): string {
+  return checkpoints.length > 0
+    ? 'if the task appends to it: --companions brings it back with the checkpoint, and sends only what is new'
+    : 'if the task appends to it: --checkpoints brings it back, with capture flush after each line or step';
 }
 
 /**

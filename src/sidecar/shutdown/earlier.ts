@@ -190,7 +190,7 @@ function tellLacking(log: Log, lacking: readonly Lacking[]): void {
     log.warn(
       `what killed attempts had written to these results is stored nowhere: ${lackingNames(nowhere)}`,
       {
-        hint: 'run it once more with --no-restore, and declare append-only files that stay open with --companions',
+        hint: 'run it once more with --no-restore, and declare files that the task appends to with --companions',
       },
     );
   if (partial.length > 0)

@@ -66,7 +66,7 @@ export async function findLacking(job: LackingJob, generation: Generation): Prom
 
 function tellLost(log: Log, generation: Generation, lost: readonly Lacking[]): void {
   const written = `what attempt ${generation.attempt} had written to these results before checkpoint ${generationName(generation)}`;
-  const hint = 'declare append-only files that stay open with --companions; --no-restore starts from nothing';
+  const hint = 'declare files that the task appends to with --companions; --no-restore starts from nothing';
   const nowhere = lost.filter(({ key }) => key === undefined);
   const partial = lost.filter(({ key }) => key !== undefined);
   if (nowhere.length > 0)
