@@ -4,7 +4,7 @@
 import { loadCompiled } from '../native/compiled.ts';
 import { besideUs } from '../native/bootstrap.ts';
 import { SIDECAR_VARIABLE } from '../model/format/shared-sidecar.ts';
-import { type StartedSidecar, startSidecar } from '../launch/sidecar-start.ts';
+import { needEntry, type StartedSidecar, startSidecar } from '../launch/sidecar-start.ts';
 import type { main } from './main.ts';
 
 const sidecar = asksForRun(process.argv.slice(2)) ? startSidecarEarly() : undefined;
@@ -28,7 +28,9 @@ function startsNothing(word: string): boolean {
 
 function startSidecarEarly(): StartedSidecar | undefined {
   try {
-    return startSidecar(besideUs('sidecar.cjs'));
+    const entry = besideUs('sidecar.cjs');
+    needEntry(entry);
+    return startSidecar(entry);
   } catch {
     return undefined; // tried again later, where a failure is reported
   }

@@ -63,6 +63,8 @@ async function run(
     import('../launch/inherited.ts'),
     import('../launch/signals.ts'),
   ]);
+  // It has started already, unless it could not.
+  if (startedSidecar === undefined) (await import('../launch/sidecar-start.ts')).needEntry(SIDECAR);
   const { log, env } = tools;
   const { ignoredSignals } = readInherited(env);
   const keptSignals = keepSignals(ignoredSignals, request.settings.notices.signals);

@@ -108,7 +108,6 @@ export class SidecarProcess {
     try {
       link = this.#open((message) => this.#hear(message, events));
     } catch (error) {
-      if (error instanceof CaptureError && this.#attempt === undefined) return this.#fail(error);
       return this.#replace(reasonOf(error), events); // spawn throws ENOMEM synchronously; the task must not notice
     }
     this.#link = link;

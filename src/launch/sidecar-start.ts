@@ -38,9 +38,8 @@ export function sharesOurGroup(): boolean {
   return tty.isatty(0);
 }
 
-/** Throws if there is no memory for it, or no module `entry`. */
+/** Throws if there is no memory for it. `entry` is the module to run: see {@link needEntry}. */
 export function startSidecar(entry: string): StartedSidecar {
-  needEntry(entry);
   const args = [`--max-old-space-size=${HEAP_MB}`, ...NODE_FLAGS, entry];
   return started(args, { env: withoutShim(process.env), detached: !sharesOurGroup(), fds: [] });
 }
@@ -53,7 +52,6 @@ export function startSharedSidecar(
   entry: string,
   { socket, lockFd, env, tasksAtOnce }: SharedStart,
 ): StartedSidecar {
-  needEntry(entry);
   const args = [`--max-old-space-size=${SHARED_HEAP_MB}`, ...NODE_FLAGS, entry, socket];
   const threads = { UV_THREADPOOL_SIZE: String(Math.min(MOST_THREADS, SHARED_THREADS + tasksAtOnce)) };
   return started(args, { env: { ...threads, ...env }, detached: true, fds: [lockFd] });
