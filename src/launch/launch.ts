@@ -5,12 +5,11 @@ import { CaptureError } from '../model/errors.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';
 import { compileManifest } from '../model/file/manifest.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
-import type { OutputsFrom, TaskEnd } from '../model/format/messages.ts';
+import type { TaskEnd } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
 import { RUNNER_VARIABLE, SIDECAR_VARIABLE } from '../model/format/shared-sidecar.ts';
 import { numberOfSignal } from '../native/ended.ts';
 import { adoptRunnersClock } from '../native/clock.ts';
-import { nextByteOf } from '../native/open-files.ts';
 import { countKills, killsSince } from '../native/out-of-memory.ts';
 import { readStat, sendSignal, setOpenFilesLimit, signalAtDeathOf } from '../native/processes.ts';
 import { ownEnvironment } from '../native/cmdline-environ.ts';
@@ -24,6 +23,7 @@ import {
   type Orphans,
   usageOfBoth,
 } from './leftovers.ts';
+import { openOutputPipes, type OutputPipes } from './output-pipes.ts';
 import { requeue } from './requeue.ts';
 import { type SidecarEnding, type SidecarOpening, SidecarProcess } from './sidecar-process.ts';
 import { sharesOurGroup, type StartedSidecar } from './sidecar-start.ts';
@@ -61,6 +61,7 @@ interface Launch extends LaunchOptions {
   /** Running children that the launcher itself started. */
   readonly ownChildren: Set<number>;
   readonly orphans: Orphans;
+  readonly outputs: OutputPipes;
   readonly sidecar: SidecarProcess;
   readonly supervision: Supervision;
 }
@@ -84,7 +85,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   const { sidecarEntry: entry, startedSidecar: started } = options;
   const ownChildren = new Set(started?.child.pid === undefined ? [] : [started.child.pid]);
   const orphans = adoptOrphans(ownChildren);
-  const outputsFrom = settings.outputLimitBytes === 0 ? undefined : outputOffsets();
+  const outputs = openOutputPipes({ settings, warn: (line, hint) => say(line, 'warn', { hint }) });
   const shared = process.env[SIDECAR_VARIABLE];
   const launcherFaults = (): number | undefined =>
     supervision.hasTaskEnded ? undefined : readStat(process.pid)?.childFaults;
@@ -93,7 +94,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
     started,
     shared,
     settings,
-    outputsFrom,
+    outputsFrom: settings.outputLimitBytes === 0 ? undefined : outputs.from,
     launcherFaults,
     ownChildren,
   });
@@ -118,6 +119,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
       sharesGroup,
       ownChildren,
       orphans,
+      outputs,
       sidecar,
       supervision,
     };
@@ -126,15 +128,12 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
     return status;
   } finally {
     await sidecar.close();
+    await outputs.close();
     signals.close();
     supervision.close();
     orphans.close();
     workdir.close();
   }
-}
-
-function outputOffsets(): OutputsFrom {
-  return [nextByteOf(process.pid, 1), nextByteOf(process.pid, 2)];
 }
 
 /** The pid of the runner (`capture array` or `capture worker`) that started this launcher. */
@@ -172,6 +171,7 @@ async function run(launched: Launch): Promise<ExitStatus> {
   const end = await task.ended;
   await supervision.taskEnded(end);
   const writersStoppedAtMs = await endLeftBehind(launched, opening.runToken, end.atMs);
+  await launched.outputs.drain();
 
   const { lastCall } = supervision;
   sidecar.tell({
@@ -214,10 +214,12 @@ async function start(launched: Launch, opening: Extract<SidecarOpening, { kind: 
       blockedSignals: blockable(launched.inherited.blockedSignals, (line, hint) =>
         launched.say(line, 'warn', { hint }),
       ),
+      outputs: launched.outputs.taskFds,
       fds: launched.inherited.fds,
       members: () => launched.orphans.members(sidecar.pid()),
       ownChildren: launched.ownChildren,
     });
+    launched.outputs.begin();
     sidecar.tell({ kind: 'task-started', pid: task.pid });
     supervision.taskRuns(task);
     return task;

@@ -1,5 +1,6 @@
 // Finds the task's program, starts it, and signals it. Its stdin, stdout, stderr and terminal are its own: the
 // launcher passes on the descriptors and never opens a stream on them (libuv would make a shared pipe non-blocking).
+// Only with --log-output, a pipe of output-pipes.ts takes the place of a pipe.
 import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -80,6 +81,8 @@ interface TaskOptions {
   readonly ignoredSignals: ReadonlySet<string>;
   /** By number. */
   readonly blockedSignals: readonly number[];
+  /** What it gets as its stdout and stderr. */
+  readonly outputs: readonly [stdout: number, stderr: number];
   /** Open files above 2 to pass on. */
   readonly fds: readonly number[];
   /** Every living process that belongs to the task. */
@@ -109,7 +112,7 @@ export async function startTask(options: TaskOptions): Promise<Task> {
       argv0,
       cwd: options.workdir,
       env,
-      stdio: stdioOf(options.fds),
+      stdio: stdioOf(options),
       detached: !options.sharesGroup,
     });
   } catch (error) {
@@ -137,10 +140,12 @@ export async function startTask(options: TaskOptions): Promise<Task> {
   };
 }
 
-function stdioOf(fds: readonly number[]): (number | 'ignore')[] {
-  const last = Math.max(2, ...fds);
-  // Above 2 'ignore' leaves the number closed.
-  return Array.from({ length: last + 1 }, (_, fd) => (fd <= 2 || fds.includes(fd) ? fd : 'ignore'));
+function stdioOf({ outputs, fds }: Pick<TaskOptions, 'outputs' | 'fds'>): (number | 'ignore')[] {
+  // 'ignore' leaves the number closed.
+  const above = Array.from({ length: Math.max(2, ...fds) - 2 }, (_, at) =>
+    fds.includes(at + 3) ? at + 3 : ('ignore' as const),
+  );
+  return [0, ...outputs, ...above];
 }
 
 function startFailure(options: TaskOptions, cause: unknown): CaptureError {

@@ -1,11 +1,12 @@
 // File calls that keep capture inside the work directory and out of the way of programs that write: open beneath a
 // directory, find writers, rename without overwriting, lock, set times. None of them ever blocks on a FIFO or a device.
+import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import type { FileFacts } from '../model/file/file-state.ts';
 import { encodePath, type RelPath } from '../model/path.ts';
 import { lstatBeneath, openUnder, withNul, type WorkDir } from './beneath.ts';
-import { lastErrno, libcFunction, systemError } from './libc.ts';
+import { bindLibc, lastErrno, libcFunction, systemError } from './libc.ts';
 import { isOursOrRoots } from './users.ts';
 
 const fcntl =
@@ -23,6 +24,11 @@ const F_UNLCK = 2;
 const LOCK_EX_NB = 2 | 4;
 const AT_FDCWD = -100;
 const RENAME_NOREPLACE = 1;
+/** FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE */
+const PUNCH_HOLE = 2 | 1;
+
+/** fallocate(2), bound on first use. */
+let fallocate: ReturnType<typeof bindLibc> | undefined;
 
 export type WriterState = 'none' | 'writer' | 'unknown';
 
@@ -133,6 +139,31 @@ export function renameNoReplace(from: string, to: string): boolean {
   }
   fs.unlinkSync(encodePath(from));
   return true;
+}
+
+/** Makes a file for reading and writing that never keeps a name, so that nothing stays of it. Throws as open(2) does. */
+export function createUnnamed(dir: string): number {
+  const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = fs.constants;
+  const name = encodePath(`${dir}/capture-spool-${randomUUID()}`);
+  const fd = fs.openSync(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  fs.unlinkSync(name);
+  return fd;
+}
+
+/**
+ * Frees what a part of a file takes on the disk; from now on it reads as zeros, and the size stays (fallocate(2)).
+ * Rejects with EOPNOTSUPP on a file system that cannot do this (NFS before 4.2).
+ */
+export function punchHole(fd: number, fromBytes: number, toBytes: number): Promise<void> {
+  fallocate ??= bindLibc('int fallocate(int, int, int64_t, int64_t)');
+  const call = fallocate;
+  return new Promise((resolve, reject) => {
+    const done = (error: Error | null, result: number): void => {
+      if (error === null && result === 0) resolve();
+      else reject(error ?? systemError('fallocate', lastErrno()));
+    };
+    call.async(fd, PUNCH_HOLE, fromBytes, toBytes - fromBytes, done);
+  });
 }
 
 /** Takes the exclusive lock of an open file without waiting (flock(2)); false if another process has it. */

@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import { lastErrno, libcFunction } from './libc.ts';
+import { pollNow, POLLOUT } from './poll.ts';
 
 /** If a reader takes nothing for this long, the message is lost: capturing goes on. */
 const PATIENCE_MS = 500;
@@ -47,15 +48,9 @@ export interface TryWrite {
 const send = libcFunction<[fd: number, bytes: Buffer, length: number, flags: number]>(
   'long send(int, const void*, size_t, int)',
 );
-const poll = libcFunction<[fds: Buffer, count: number, timeoutMs: number]>(
-  'int poll(void*, unsigned long, int)',
-);
 
 /** MSG_DONTWAIT | MSG_NOSIGNAL (send(2), Linux). */
 const WITHOUT_WAITING = 0x40 | 0x4000;
-const POLLOUT = 4;
-/** struct pollfd: int fd, short events, short revents. */
-const POLLFD_BYTES = 8;
 /** What a pipe takes without waiting, on every system, if poll(2) calls it writable (PIPE_BUF of POSIX). */
 const PIPE_BYTES = 512;
 
@@ -108,9 +103,6 @@ function sent(fd: number, bytes: Buffer): number {
 
 /** Waits only if another process fills the pipe between the two calls. */
 function writtenAfterPoll(fd: number, bytes: Buffer): number {
-  const list = Buffer.alloc(POLLFD_BYTES);
-  list.writeInt32LE(fd, 0);
-  list.writeInt16LE(POLLOUT, 4);
-  if (poll(list, 1, 0) === 0) return 0;
+  if (pollNow([[fd, POLLOUT]])[0] === 0) return 0;
   return written(() => fs.writeSync(fd, bytes, 0, Math.min(PIPE_BYTES, bytes.length)), bytes);
 }

@@ -1,9 +1,7 @@
 // One state of one file: held open, found without a writer, and afterwards proven unchanged; or copied, so that the
 // file need be quiet only during the copy. Runs in a worker, or for a small file on the calling thread. It never holds
 // a lease while it reads: a new writer would be blocked.
-import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
-import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { errnoOf, reasonOf } from '../model/errors.ts';
 import {
@@ -14,7 +12,14 @@ import {
 } from '../model/file/file-state.ts';
 import { type RelPath, showPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
-import { factsOf, openBeneath, RACY_MS, showsEachWrite, writerState } from '../native/files.ts';
+import {
+  createUnnamed,
+  factsOf,
+  openBeneath,
+  RACY_MS,
+  showsEachWrite,
+  writerState,
+} from '../native/files.ts';
 import { fileSystemType } from '../native/network-files.ts';
 import type { Buffers } from './buffers.ts';
 import { type HeldState, SnapshotMoved, type Obstacle, type WorkerData } from './reading.ts';
@@ -208,7 +213,7 @@ export async function copyToSpool(
   signal: AbortSignal,
 ): Promise<Copy | undefined> {
   if (spool === undefined || dataBytes(snapshot) > spool.limitBytes) return undefined;
-  const fd = createUnnamed(spool.dir);
+  const fd = createSpool(spool.dir);
   if (fd === undefined) return undefined;
   let isWhole = false;
   try {
@@ -230,15 +235,11 @@ function dataBytes({ fd, facts }: Snapshot): number {
   return Math.min(facts.size, fs.fstatSync(fd).blocks * BLOCK_BYTES);
 }
 
-function createUnnamed(dir: string): number | undefined {
-  const name = path.join(dir, `capture-spool-${randomUUID()}`);
+/** The push does not fail: it continues without a spool, and the answer says so. */
+function createSpool(dir: string): number | undefined {
   try {
-    const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = fs.constants;
-    const fd = fs.openSync(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
-    fs.unlinkSync(name);
-    return fd;
+    return createUnnamed(dir);
   } catch {
-    // The push does not fail: it continues without a spool, and the answer says so.
     return undefined;
   }
 }

@@ -3,8 +3,9 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { pathBytes } from '../model/path.ts';
-import { bindLibc, lastErrno, libcFunction, systemError } from '../native/libc.ts';
+import { lastErrno, libcFunction, systemError } from '../native/libc.ts';
 import { checked, type DescriptorCalls, libcDescriptors, socketOn } from '../native/descriptor-socket.ts';
+import { POLLIN, pollAny } from '../native/poll.ts';
 
 export const IN = {
   closeWrite: 0x8,
@@ -108,11 +109,6 @@ const GATHER_MS = 20;
 /** Two wake-ups that are further apart than this are not in quick succession. */
 const SOON_MS = 2 * GATHER_MS;
 
-const POLLIN = 1;
-/** struct pollfd: int fd, short events, short revents. */
-const POLLFD_BYTES = 8;
-const WITHOUT_LIMIT = -1;
-
 /**
  * The quick way, without a thread: libuv's own epoll. It relies on libuv's order, hence the self-test. The socket has
  * no listener for errors, so a read error ends the process: no event would arrive any more.
@@ -168,7 +164,7 @@ export const openPollReader: OpenReader = (calls) => {
   const run = async (): Promise<void> => {
     while (!closing.signal.aborted) {
       // oxlint-disable-next-line no-await-in-loop -- one wait at a time is the point
-      await pollReadable([fd, hangUp]);
+      await pollAny([fd, hangUp].map((one) => [one, POLLIN]));
       if (!closing.signal.aborted) drain(calls, fd, bytes, receive);
     }
     calls.close(fd);
@@ -197,33 +193,6 @@ function watchesOf(calls: InotifyCalls, fd: number): Pick<Reader, 'watch' | 'unw
     watch: (path, mask) => calls.add(fd, path, mask),
     unwatch: (watch) => calls.remove(fd, watch),
   };
-}
-
-/** poll(2), bound on first use. */
-let poll: ReturnType<typeof bindLibc> | undefined;
-
-/** Buffers that threads are writing into. Nothing else may keep them from being garbage collected meanwhile. */
-const inUse = new Set<Buffer>();
-
-/** Resolves when one of the descriptors is readable or was hung up. A signal may end the wait early. */
-function pollReadable(fds: readonly number[]): Promise<void> {
-  poll ??= bindLibc('int poll(void*, unsigned long, int)');
-  const call = poll;
-  const list = Buffer.allocUnsafeSlow(fds.length * POLLFD_BYTES).fill(0);
-  const fields = new Int32Array(list.buffer);
-  const events = new Int16Array(list.buffer);
-  for (const [at, fd] of fds.entries()) {
-    fields[at * 2] = fd;
-    events[at * 4 + 2] = POLLIN;
-  }
-  inUse.add(list);
-  return new Promise((resolve, reject) => {
-    call.async(list, fds.length, WITHOUT_LIMIT, (error: Error | null) => {
-      inUse.delete(list);
-      if (error === null) resolve();
-      else reject(error);
-    });
-  });
 }
 
 function pipeOrClose(calls: InotifyCalls, fd: number): readonly [number, number] {

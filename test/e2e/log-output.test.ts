@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import fs from 'node:fs';
 import { TELL_ALL } from '../support/messages.ts';
 import { BIN, killTree, openPlace, type Place, type Run, sidecarOf, until } from './support.ts';
-import { readFound } from './store-files.ts';
+import { outputKeys, outputOf, redirected } from './redirected.ts';
 
 let place: Place;
 beforeEach(() => {
@@ -11,31 +11,19 @@ beforeEach(() => {
 });
 afterEach(() => place.close());
 
-const OPTIONS = ['--task-name', 't', '--log-output', '--companion-interval', '1s'];
+const OPTIONS = ['--log-output', '--companion-interval', '1s'];
 
-/** A shell puts its output where the test says: `>out 2>err`. */
-function redirected(where: string, script: string, options: readonly string[] = []): Run {
-  const words = [BIN, '--to', place.store, ...OPTIONS, ...options, '--', 'sh', '-c', script];
-  const quoted = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
-  return place.exec(['sh', '-c', `exec ${quoted} ${where}`]);
-}
-
-const keys = (): readonly string[] =>
-  readFound(place.store)
-    .filter((key) => key.includes('~output'))
-    .map((key) => key.slice('.capture/~output/t/0/'.length));
-const stored = (stream: string): string =>
-  keys()
-    .filter((key) => key.split('.')[1] === stream)
-    .map((key) => place.text(`.capture/~output/t/0/${key}`))
-    .join('');
+const follow = (where: string, script: string, options: readonly string[] = []): Run =>
+  redirected(place, where, script, [...OPTIONS, ...options]);
+const keys = (): readonly string[] => outputKeys(place);
+const stored = (stream: string): string => outputOf(place, stream).toString();
 const at = (name: string): string => `${place.dir}/${name}`;
 const text = (name: string): string => fs.readFileSync(at(name), 'utf8');
 
 describe('output that goes to files', () => {
   it('is stored while the task runs, and outlives the machine', async () => {
     const script = 'echo one; echo two >&2; until [ -e go ]; do sleep 0.05; done; echo three';
-    const run = redirected(`>${at('out')} 2>${at('err')}`, script);
+    const run = follow(`>${at('out')} 2>${at('err')}`, script);
     await until(() => stored('stdout') === 'one\n' && stored('stderr').includes('two\n'), 'the first lines');
     killTree(run.pid);
     await run.status;
@@ -44,7 +32,7 @@ describe('output that goes to files', () => {
 
   it('is stored whole when the task ends, from where the file stood before', async () => {
     fs.writeFileSync(at('out'), 'of the batch script\n');
-    const run = redirected(`>>${at('out')} 2>>${at('out')}`, 'seq 1 1000; echo done >&2');
+    const run = follow(`>>${at('out')} 2>>${at('out')}`, 'seq 1 1000; echo done >&2');
     expect(await run.status).toBe(0);
     expect(keys()).toEqual(['0001.output.000000000000.zst']);
     const lines = stored('output').split('\n');
@@ -58,14 +46,14 @@ describe('output that goes to files', () => {
   });
 
   it('of a task that fails is stored, too', async () => {
-    const run = redirected(`>${at('out')} 2>&1`, 'echo why; exit 3');
+    const run = follow(`>${at('out')} 2>&1`, 'echo why; exit 3');
     expect(await run.status).toBe(3);
     expect(stored('output')).toContain('why\n');
   });
 
   it('goes on after the sidecar was killed', async () => {
     const script = 'echo one; until [ -e go ]; do sleep 0.05; done; echo two';
-    const run = redirected(`>${at('out')} 2>${at('err')}`, script);
+    const run = follow(`>${at('out')} 2>${at('err')}`, script);
     await until(() => stored('stdout') === 'one\n', 'the first line');
     const before = sidecarOf(run.pid);
     process.kill(before ?? -1, 'SIGKILL');
@@ -80,7 +68,7 @@ describe('output that goes to files', () => {
     fs.writeFileSync(at('out'), 'of the batch script\n');
     const script = 'echo one; echo two >&2; touch said; until [ -e go ]; do sleep 0.05; done; echo three';
     const options = ['--companion-interval', '1h'];
-    const run = redirected(`>>${at('out')} 2>${at('err')}`, script, options);
+    const run = follow(`>>${at('out')} 2>${at('err')}`, script, options);
     await until(() => fs.existsSync(place.at('said')), 'the task');
     const before = sidecarOf(run.pid);
     process.kill(before ?? -1, 'SIGKILL');
@@ -93,8 +81,8 @@ describe('output that goes to files', () => {
   });
 
   it('of another attempt stands beside it', async () => {
-    await redirected(`>${at('out')} 2>${at('err')}`, 'echo one; exit 1').status;
-    await redirected(`>${at('out')} 2>${at('err')}`, 'echo two').status;
+    await follow(`>${at('out')} 2>${at('err')}`, 'echo one; exit 1').status;
+    await follow(`>${at('out')} 2>${at('err')}`, 'echo two').status;
     expect(keys().filter((key) => key.includes('stdout'))).toEqual([
       '0001.stdout.000000000000.zst',
       '0002.stdout.000000000000.zst',
@@ -104,7 +92,7 @@ describe('output that goes to files', () => {
 
 describe('output that goes elsewhere', () => {
   it('reaches its reader as ever, is not stored, and a warning says what to do', async () => {
-    const run = place.run([...OPTIONS, ...TELL_ALL], ['sh', '-c', 'echo hello']);
+    const run = place.run(['--task-name', 't', ...OPTIONS, ...TELL_ALL], ['sh', '-c', 'echo hello']);
     expect(await run.status).toBe(0);
     expect(run.stdout()).toBe('hello\n');
     expect(run.stderr()).toMatch(
@@ -115,7 +103,7 @@ describe('output that goes elsewhere', () => {
   });
 
   it('of a terminal stays on it, and the task still sees one', async () => {
-    const line = `${BIN} --to ${place.store} ${OPTIONS.join(' ')} -- sh -c 'test -t 1 && test -t 2 && echo tty'`;
+    const line = `${BIN} --to ${place.store} --task-name t ${OPTIONS.join(' ')} -- sh -c 'test -t 1 && test -t 2 && echo tty'`;
     // script(1) gives it a terminal of its own.
     const run = place.exec(['script', '-qec', line, '/dev/null']);
     expect(await run.status).toBe(0);
@@ -125,7 +113,7 @@ describe('output that goes elsewhere', () => {
   });
 
   it('is stored as far as it goes to a file', async () => {
-    const run = redirected(`2>${at('err')}`, 'echo hello; echo oops >&2');
+    const run = follow(`2>${at('err')}`, 'echo hello; echo oops >&2');
     expect(await run.status).toBe(0);
     expect(run.stdout()).toBe('hello\n');
     expect(text('err')).toMatch(/stdout is a (pipe|socket)/);
@@ -134,12 +122,8 @@ describe('output that goes elsewhere', () => {
   });
 });
 
-/** Without --log-output. */
-function plain(where: string, script: string, options: readonly string[] = []): Run {
-  const words = [BIN, '--to', place.store, '--task-name', 't', ...options, '--', 'sh', '-c', script];
-  const quoted = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
-  return place.exec(['sh', '-c', `exec ${quoted} ${where}`]);
-}
+const plain = (where: string, script: string, options: readonly string[] = []): Run =>
+  redirected(place, where, script, options);
 
 describe('without --log-output', () => {
   it('nothing of a task that ends well is stored', async () => {

@@ -80,7 +80,7 @@ export const MESSAGES = group('Messages:', {
   },
   logOutput: {
     flags: '--log-output',
-    help: "store the task's stdout and stderr while it runs, where they go to files, for capture logs",
+    help: "store the task's stdout and stderr while it runs, where they go to files or pipes, for capture logs",
     on: RUN,
   },
   noLastLines: {

@@ -24,10 +24,19 @@ export type TaskEnd = Ended & {
 };
 
 /**
- * Byte offsets of stdout and stderr when the launcher began: everything after them is this attempt's output. If a
- * sidecar died before it had stored any output, only the launcher can tell its replacement.
+ * Where the sidecar reads one of the task's streams. If a sidecar died before it had stored any output, only the launcher
+ * can tell its replacement.
  */
-export type OutputsFrom = readonly [stdout: number, stderr: number];
+export interface OutputFrom {
+  /** The launcher's descriptor: 1 or 2, or that of the copy of what goes through a pipe. */
+  readonly fd: number;
+  /** The byte offset in that file when the launcher began: everything from here on is this attempt's output. */
+  readonly firstByte: number;
+  /** It is a pipe that the launcher cannot copy: why. */
+  readonly notCopied?: string;
+}
+
+export type OutputsFrom = readonly [stdout: OutputFrom, stderr: OutputFrom];
 
 export type ToSidecar =
   /** The first message. `attempt` is set if this sidecar replaces a dead one: then it must not claim a new attempt. */

@@ -3,6 +3,8 @@
 import fs from 'node:fs';
 import { promisify } from 'node:util';
 import { outputKey, type OutputStream } from '../../model/format/output-keys.ts';
+import { FIRST_BYTES, mayBeEmpty } from '../../model/output-copy.ts';
+import { punchHole } from '../../native/files.ts';
 import { Buffers } from '../../read/buffers.ts';
 import type { Compressor } from '../../read/encode.ts';
 import {
@@ -46,7 +48,7 @@ export interface StoredSegment {
  * A segment grows, and is replaced, until it has this many bytes: otherwise a day of slow output would be 1,400
  * objects.
  */
-const SEALED_BYTES = 256 * 2 ** 10;
+const SEALED_BYTES = FIRST_BYTES;
 /** Bytes that are read and sent at once. */
 const MOST_BYTES = 2 * 2 ** 20;
 
@@ -100,12 +102,15 @@ export class Follower {
     const endBytes = (await fstat(source.fd)).size;
     if (endBytes < this.#at + this.#storedBytes) this.#cutBack();
     const isFresh = this.#first + this.#storedBytes === 0;
-    if (!isEndOnly && isFresh && endBytes - this.#at > limitBytes)
+    if (!isEndOnly && isFresh && (source.isCopy || endBytes - this.#at > limitBytes))
       await this.#putTo(this.#at + SEALED_BYTES, signal);
     this.#skipTo(endBytes);
     while (this.#at + this.#storedBytes < endBytes) {
       signal.throwIfAborted();
-      if (this.#storedBytes >= SEALED_BYTES) this.#seal();
+      if (this.#storedBytes >= SEALED_BYTES) {
+        this.#seal();
+        await this.#empty();
+      }
       if (!(await this.#putTo(endBytes, signal))) return;
     }
   }
@@ -113,6 +118,13 @@ export class Follower {
   /** False if the file was truncated meanwhile: the next look sees it. */
   async #putTo(endBytes: number, signal: AbortSignal): Promise<boolean> {
     const bytes = await this.#readTo(endBytes);
+    const { fd, isCopy } = this.#options.source;
+    const sizeBytes = isCopy ? (await fstat(fd)).size : 0;
+    if (isCopy && mayBeEmpty([this.#at, this.#at + bytes.length], sizeBytes, this.#options.limitBytes)) {
+      // The task writes faster than we store.
+      this.#skipTo(sizeBytes);
+      return true;
+    }
     const isLonger = bytes.length > this.#storedBytes;
     if (isLonger) await this.#put(bytes, signal);
     return isLonger;
@@ -139,6 +151,13 @@ export class Follower {
     this.#first += this.#storedBytes;
     this.#at += this.#storedBytes;
     this.#storedBytes = 0;
+  }
+
+  /** What is stored in whole segments is needed no more, not even by a successor of ours. */
+  async #empty(): Promise<void> {
+    const { fd, isCopy } = this.#options.source;
+    // On a file system that cannot do it, the launcher stops copying before the file is too large.
+    if (isCopy) await punchHole(fd, 0, this.#at).catch(() => undefined);
   }
 
   /** More than is ever kept was written since the last look: what lies between is not even read. */

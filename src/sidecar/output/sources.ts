@@ -1,8 +1,9 @@
-// The regular files that the task's stdout and stderr go to: they can be read beside the task. A pipe or a terminal can
-// be read only by its reader. The descriptors are the launcher's, which passes them on untouched.
+// The regular files that the task's stdout and stderr go to, and the launcher's copies of what goes through pipes: they
+// can be read beside the task. A terminal or a socket can be read only by its reader. The descriptors are the
+// launcher's.
 import fs from 'node:fs';
 import { reasonOf } from '../../model/errors.ts';
-import type { OutputsFrom } from '../../model/format/messages.ts';
+import type { OutputFrom, OutputsFrom } from '../../model/format/messages.ts';
 import type { OutputStream } from '../../model/format/output-keys.ts';
 
 export interface OutputSource {
@@ -11,6 +12,8 @@ export interface OutputSource {
   readonly fd: number;
   /** Bytes before this offset are not the task's, but an earlier attempt's or the batch script's. */
   readonly fromBytes: number;
+  /** The launcher's copy of a pipe: only its first and newest bytes are kept, and what is stored may go. */
+  readonly isCopy: boolean;
 }
 
 export interface OutputSources {
@@ -19,28 +22,29 @@ export interface OutputSources {
   readonly refused: readonly string[];
 }
 
-const STREAMS = [
-  ['stdout', 1],
-  ['stderr', 2],
-] as const;
-
 /** Looks at the descriptors of a process of our user, the launcher, without changing them. */
-export function openSources(pid: number, outputsFrom: OutputsFrom): OutputSources {
+export function openSources(pid: number, [out, err]: OutputsFrom): OutputSources {
   const sources: OutputSource[] = [];
   const refused: string[] = [];
-  const [out, err] = STREAMS.map(([, fd]) => statOf(`/proc/${pid}/fd/${fd}`));
-  const isOne = out?.isFile() === true && out.ino === err?.ino && out.dev === err.dev;
-  for (const [stream, fd] of isOne ? ([['output', 1]] as const) : STREAMS) {
-    const link = `/proc/${pid}/fd/${fd}`;
-    const stat = statOf(link);
+  const linkOf = ({ fd }: OutputFrom): string => `/proc/${pid}/fd/${fd}`;
+  const [outStat, errStat] = [statOf(linkOf(out)), statOf(linkOf(err))];
+  const isOne = outStat?.isFile() === true && outStat.ino === errStat?.ino && outStat.dev === errStat.dev;
+  const streams = [
+    [isOne ? 'output' : 'stdout', out, outStat],
+    ...(isOne ? [] : [['stderr', err, errStat] as const]),
+  ] as const;
+  for (const [stream, from, stat] of streams) {
     if (stat?.isFile() !== true) {
-      refused.push(`${stream} is ${kindOf(stat)}`);
+      const why = from.notCopied === undefined ? '' : ` that cannot be copied (${from.notCopied})`;
+      refused.push(`${stream} is ${kindOf(stat)}${why}`);
       continue;
     }
+    const isCopy = from.fd > 2;
     try {
+      const { O_RDONLY, O_RDWR, O_NONBLOCK } = fs.constants;
       // The link leads to the file itself, whatever its present name is (proc_pid_fd(5)).
-      const opened = fs.openSync(link, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
-      sources.push({ stream, fd: opened, fromBytes: outputsFrom[fd - 1] ?? 0 });
+      const fd = fs.openSync(linkOf(from), (isCopy ? O_RDWR : O_RDONLY) | O_NONBLOCK);
+      sources.push({ stream, fd, fromBytes: from.firstByte, isCopy });
     } catch (error) {
       refused.push(`${stream} is a file that cannot be read (${reasonOf(error)})`);
     }

@@ -2,6 +2,8 @@
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseOutputKey } from '../../../src/model/format/output-keys.ts';
+import { emptyUpTo, FIRST_BYTES } from '../../../src/model/output-copy.ts';
+import { punchHole } from '../../../src/native/files.ts';
 import { loadCompressor } from '../../../src/read/encode.ts';
 import { Follower, type FollowerNeeds, type FollowerOptions } from '../../../src/sidecar/output/follower.ts';
 import { decompressStream } from '../../../src/restore/decompress.ts';
@@ -59,7 +61,7 @@ function follower(changes: Partial<FollowerOptions> = {}): Follower {
   return new Follower({
     isEndOnly: false,
     context,
-    source: { stream: 'output', fd, fromBytes: 0 },
+    source: { stream: 'output', fd, fromBytes: 0, isCopy: false },
     limitBytes: 64 * MiB,
     compressor: undefined,
     level: 1,
@@ -95,7 +97,7 @@ describe('new output', () => {
 
   it('is only what the task wrote, not what was in the file before', async () => {
     write('of an earlier attempt\n');
-    const one = follower({ source: { stream: 'output', fd, fromBytes: 22 } });
+    const one = follower({ source: { stream: 'output', fd, fromBytes: 22, isCopy: false } });
     write('of this one\n');
     await look(one);
     expect(text()).toBe('of this one\n');
@@ -221,4 +223,51 @@ it('a sidecar that replaces a dead one continues its segment', async () => {
   await look(follower({ before: async () => ({ first: 0, at: 0, sizeBytes: 7 }) }));
   expect(text()).toBe('before\nafter\n');
   expect(store.objects.size).toBe(1);
+});
+
+describe('the copy of a pipe', () => {
+  const copy = (changes: Partial<FollowerOptions> = {}): Follower =>
+    follower({ source: { stream: 'output', fd, fromBytes: 0, isCopy: true }, ...changes });
+  beforeEach(() => {
+    fs.closeSync(fd);
+    fd = fs.openSync(`${dir.path}/log`, 'r+');
+  });
+
+  it('is emptied as far as it is stored in whole segments, and a sidecar that replaces a dead one needs no more', async () => {
+    write(noise(3 * MiB, 1));
+    const all = written();
+    await look(copy());
+    write('after\n');
+    const [first = 0, bytes] = stored().at(-1) ?? [];
+    const before = { first, at: first, sizeBytes: bytes?.length ?? 0 };
+    expect(fs.statSync(`${dir.path}/log`).blocks * 512).toBeLessThan(2 * MiB);
+    await look(copy({ before: async () => before }));
+    const expected = Buffer.concat([all, Buffer.from('after\n')]);
+    expect(Buffer.concat(stored().map(([, piece]) => piece)).equals(expected)).toBe(true);
+  });
+
+  it('is never stored where the launcher has emptied it meanwhile', async () => {
+    const limitBytes = 4 * MiB;
+    const all = noise(16 * MiB, 1);
+    write(all.subarray(0, 4 * MiB));
+    const { put } = store;
+    // While the first segment is sent, the task writes far more than is kept.
+    store.put = async (...args) => {
+      const [key, body] = args;
+      const first = parseOutputKey(key)?.first ?? -1;
+      const sent = body as Uint8Array;
+      expect(Buffer.compare(sent, all.subarray(first, first + sent.length))).toBe(0);
+      if (written().length < all.length) {
+        write(all.subarray(4 * MiB));
+        await punchHole(fd, FIRST_BYTES, emptyUpTo(all.length, limitBytes));
+      }
+      return put(...args);
+    };
+    const one = copy({ limitBytes });
+    await look(one);
+    await look(one);
+    expect(stored()[0]).toEqual([0, all.subarray(0, FIRST_BYTES)]);
+    const [first, bytes] = stored().at(-1) ?? [0, Buffer.alloc(0)];
+    expect(first + bytes.length).toBe(all.length);
+  });
 });
