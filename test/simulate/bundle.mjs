@@ -33,6 +33,8 @@ const SOURCES = {
   'src/native/zstd.ts': 'zstd',
   'src/store/s3/transport.ts': 'transport',
 };
+/** Packages, and their replacements. */
+const PACKAGES = { '@smithy/signature-v4': 'signature' };
 /** Programs of worker threads: their bodies become functions, so that there can be several at once. */
 const PROGRAMS = {
   'src/read/worker.ts': (text) => {
@@ -78,6 +80,11 @@ function replacing(mutant) {
         contents: moduleOf(name),
         resolveDir: here,
       }));
+      onResolve({ filter: /^@/ }, ({ path: name, importer }) =>
+        PACKAGES[name] !== undefined && importer.startsWith(path.join(root, 'src'))
+          ? { path: replaced(PACKAGES[name]) }
+          : undefined,
+      );
       onResolve({ filter: /^\./ }, ({ path: asked, resolveDir, importer }) => {
         const file = path.relative(root, path.resolve(resolveDir, asked));
         if (SOURCES[file] === undefined || importer.startsWith(path.join(here, 'replaced'))) return undefined;

@@ -41,8 +41,7 @@ export class FileSystem {
   /** Where `path` leads from `start`; its last component may be missing. */
   walk(start: Inode, path: string, options: WalkOptions, links = 0): Found {
     let at = path.startsWith('/') && options.isBeneath !== true ? this.root : start;
-    const parts = path.split('/').filter((part) => part !== '' && part !== '.');
-    const endsInDirectory = /(?:^|\/)\.?$/.test(path);
+    const { parts, endsInDirectory } = partsOf(path);
     if (parts.length === 0) return { parent: at, name: '.', dentry: selfOf(at) };
     for (let index = 0; ; index += 1) {
       const name = parts[index] as string;
@@ -136,6 +135,25 @@ export class FileSystem {
     inode.mtimeNs = this.#nowNs();
     inode.ctimeNs = inode.mtimeNs;
   }
+}
+
+interface Parts {
+  readonly parts: readonly string[];
+  readonly endsInDirectory: boolean;
+}
+
+/** Programs use the same paths again and again. */
+const knownParts = new Map<string, Parts>();
+const MOST_KNOWN = 10_000;
+
+function partsOf(path: string): Parts {
+  const known = knownParts.get(path);
+  if (known !== undefined) return known;
+  if (knownParts.size >= MOST_KNOWN) knownParts.clear();
+  const parts = path.split('/').filter((part) => part !== '' && part !== '.');
+  const made = { parts, endsInDirectory: /(?:^|\/)\.?$/.test(path) };
+  knownParts.set(path, made);
+  return made;
 }
 
 function directoryBit(inode: Inode): number {

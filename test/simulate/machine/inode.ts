@@ -18,13 +18,15 @@ export interface Dentry {
   isLinked: boolean;
 }
 
+const EMPTY = Buffer.alloc(0);
+
 export type Kind = 'file' | 'directory' | 'link' | 'socket';
 
 export class Inode {
   readonly ino: number;
   readonly kind: Kind;
   mode: number;
-  data: Buffer = Buffer.alloc(0);
+  data: Buffer = EMPTY;
   /** The target of a symbolic link. */
   target = '';
   /** The entries of a directory. */

@@ -129,7 +129,7 @@ export class Kernel {
   // --- names
 
   find(process: SimProcess, path: string, options: WalkOptions, dirfd?: number): Found {
-    const magic = /^\/proc\/(?:self|(\d+))\/fd\/(\d+)(\/.*)?$/s.exec(path);
+    const magic = path.startsWith('/proc/') ? /^\/proc\/(?:self|(\d+))\/fd\/(\d+)(\/.*)?$/s.exec(path) : null;
     if (magic !== null) {
       const [, pid, fd, rest = ''] = magic;
       const holder = pid === undefined ? process : this.processes.get(Number(pid));
@@ -170,7 +170,7 @@ export class Kernel {
     const follow = (flags & O.NOFOLLOW) === 0 && !isBeneath;
     const found = this.find(process, path, { follow, isBeneath }, options.dirfd);
     if (found.dentry === undefined && (flags & O.CREAT) !== 0)
-      this.#needRoom(process, pathOf(found.parent.self), 'open');
+      this.#needRoom(process, found.parent.self, 'open');
     const dentry = found.dentry ?? this.#create(found, path, flags, options.mode ?? 0o666);
     const { inode } = dentry;
     if (found.dentry !== undefined && (flags & O.CREAT) !== 0 && (flags & O.EXCL) !== 0)
@@ -220,10 +220,12 @@ export class Kernel {
     const description = this.description(process, fd);
     if (description.kind !== 'file' || !isWritable(description.flags)) throw failure('EBADF', 'write');
     const { inode, flags, dentry } = description;
-    if (dentry !== undefined) this.#needRoom(process, pathOf(dentry), 'write');
+    if (dentry !== undefined) this.#needRoom(process, dentry, 'write');
     const at = (flags & O.APPEND) !== 0 ? inode.data.length : (position ?? description.position);
     const end = at + bytes.length;
-    const data = Buffer.alloc(Math.max(end, inode.data.length));
+    const { length } = inode.data;
+    // Only a gap stays as it is made: it is full of zeros.
+    const data = at > length ? Buffer.alloc(end) : Buffer.allocUnsafe(Math.max(end, length));
     inode.data.copy(data);
     data.set(bytes, at);
     this.files.write(inode, data);
@@ -297,8 +299,9 @@ export class Kernel {
   }
 
   /** The task's own writes always find room. */
-  #needRoom(process: SimProcess, path: string, call: string): void {
+  #needRoom(process: SimProcess, dentry: Dentry | undefined, call: string): void {
     if (this.full === undefined || process.name === 'task' || process.name === 'daemon') return;
+    const path = pathOf(dentry);
     if (this.#options.nowMs() > this.full.untilMs || !path.startsWith(this.full.below)) return;
     this.#options.count('no room is left');
     throw failure('ENOSPC', call, path);

@@ -10,6 +10,8 @@ export interface ProcSource {
 
 const PF_EXITING = 0x4;
 const PF_ANY = 0x400000;
+/** The fields 23 to 51 of stat. */
+const ZEROS_TO_51 = '0 '.repeat(29);
 
 /** Undefined if it is no file below /proc, or is gone. */
 export function readProcFile(kernel: ProcSource, reader: SimProcess, path: string): string | undefined {
@@ -34,6 +36,7 @@ export function readProcFile(kernel: ProcSource, reader: SimProcess, path: strin
 }
 
 export function readProcLink(kernel: ProcSource, reader: SimProcess, path: string): string | undefined {
+  if (!path.startsWith('/proc/')) return undefined;
   const [, whose, fd] = /^\/proc\/(self|\d+)\/fd\/(\d+)$/.exec(path) ?? [];
   if (whose === undefined) return undefined;
   const process = whose === 'self' ? reader : kernel.processes.get(Number(whose));
@@ -46,6 +49,7 @@ export function readProcNames(
   reader: SimProcess,
   path: string,
 ): readonly string[] | undefined {
+  if (!path.startsWith('/proc')) return undefined;
   if (path === '/proc') return [...kernel.processes.keys()].map(String);
   const [, whose, what] = /^\/proc\/(self|\d+)\/(fd|task)$/.exec(path) ?? [];
   if (whose === undefined) return undefined;
@@ -56,17 +60,9 @@ export function readProcNames(
 
 /** proc_pid_stat(5) */
 function statOf(process: SimProcess): string {
-  const fields = Array.from({ length: 53 }, () => '0');
-  const set = (number: number, value: number | string): void => {
-    fields[number] = String(value);
-  };
-  set(3, process.isZombie ? 'Z' : 'S');
-  set(4, process.parent?.pid ?? 1);
-  set(5, process.pid);
-  set(9, PF_ANY | (process.isExiting ? PF_EXITING : 0));
-  set(11, process.childFaults);
-  set(20, 1);
-  set(22, Math.floor(process.startMs / 10));
-  set(52, process.status);
-  return `${process.pid} (${process.name}) ${fields.slice(3).join(' ')}\n`;
+  const { pid, name, isZombie, isExiting, parent, childFaults, startMs, status } = process;
+  const flags = PF_ANY | (isExiting ? PF_EXITING : 0);
+  const to9 = `${isZombie ? 'Z' : 'S'} ${parent?.pid ?? 1} ${pid} 0 0 0 ${flags}`;
+  const to22 = `0 ${childFaults} 0 0 0 0 0 0 0 0 1 0 ${Math.floor(startMs / 10)}`;
+  return `${pid} (${name}) ${to9} ${to22} ${ZEROS_TO_51}${status}\n`;
 }

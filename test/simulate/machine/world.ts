@@ -38,6 +38,7 @@ export class World {
   /** The task, whose steps await nothing. */
   task: SimProcess | undefined;
   readonly #trace: ((line: string) => void) | undefined;
+  #lastNs = { ofMs: -1, ns: 0n };
 
   constructor({ seed, tickMs, mostQueuedEvents, osRelease, trace }: WorldOptions) {
     this.random = new Random(seed);
@@ -45,10 +46,11 @@ export class World {
     this.#trace = trace;
     this.kernel = new Kernel({
       nowMs: () => this.scheduler.nowMs,
-      nowNs: () =>
-        tickMs === 0
-          ? BigInt(Math.floor(this.timeOfDayMs * 1e6))
-          : BigInt(Math.floor(this.timeOfDayMs / tickMs) * tickMs) * 1_000_000n,
+      nowNs: () => {
+        // Several changes of one call have the same time.
+        if (this.#lastNs.ofMs !== this.nowMs) this.#lastNs = { ofMs: this.nowMs, ns: this.#timeInNs(tickMs) };
+        return this.#lastNs.ns;
+      },
       mostQueuedEvents,
       count: (what) => this.count(what),
       spins: (process) => this.onSpin(process),
@@ -71,6 +73,12 @@ export class World {
 
   get timeOfDayMs(): number {
     return EPOCH_MS + this.scheduler.nowMs;
+  }
+
+  #timeInNs(tickMs: number): bigint {
+    return tickMs === 0
+      ? BigInt(Math.floor(this.timeOfDayMs * 1e6))
+      : BigInt(Math.floor(this.timeOfDayMs / tickMs) * tickMs) * 1_000_000n;
   }
 
   /** The process whose code runs. */

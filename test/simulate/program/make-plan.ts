@@ -35,7 +35,7 @@ export function makePlan(seed: number): Plan {
   const random = new Random(seed ^ 0x5eed);
   const kind = random.pick(PROGRAMS);
   // Most failures need few steps, and more short schedules than long ones can be tried.
-  const isShort = random.chance(0.75);
+  const isShort = random.chance(0.9);
   const chosen = makeFiles(isShort, random);
   const paced = makeRounds(kind, { files: chosen, isShort }, random);
   // With random numbers of their own, so that the other schedules stay the same.
@@ -127,7 +127,7 @@ interface Size {
 }
 
 function makeRounds(kind: ProgramKind, { files, isShort }: Size, random: Random): Round[] {
-  const count = random.pick(isShort ? [2, 3, 4] : [2, 3, 4, 6, 10]);
+  const count = random.pick(isShort ? [2, 2, 3, 4] : [2, 3, 4, 6, 10]);
   const inner = new Map(files.map(({ name }) => [name, random.ms(1, 3000)]));
   const between = random.ms(50, 8000);
   const jitter = random.pick([0, 0.1, 0.5]);

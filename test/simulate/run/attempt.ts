@@ -78,7 +78,14 @@ export class Attempt {
 
   /** True while one of its processes runs. */
   get isAlive(): boolean {
-    return this.#processes.some(({ isAlive }) => isAlive);
+    // Asked after each event.
+    return (
+      this.#main?.isAlive === true ||
+      this.#sidecar?.isAlive === true ||
+      this.#task?.isAlive === true ||
+      this.#program?.isAlive === true ||
+      this.#daemons.some(({ isAlive }) => isAlive)
+    );
   }
 
   /** True if launcher and sidecar are gone: nobody sees what the task closes. */

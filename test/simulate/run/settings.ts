@@ -38,10 +38,19 @@ export function settingsOf(plan: Plan, { faults }: AttemptPlan, { workdir, exitF
   ];
   const spec = command === 'watch' ? WATCH_SPEC : RUN_SPEC;
   const words = command === 'watch' ? [...common, ...own] : [...common, '--', '/bin/task'];
+  const line = `${command} ${words.join(' ')}`;
+  const read = known.get(line);
+  if (read !== undefined) return read;
   const parsed = readLine(spec, words, { env: environment, cwd: workdir, outside: realOutside });
   if (parsed.kind !== 'go') throw new Error(`the plan is no ${command}: ${JSON.stringify(parsed)}`);
+  if (known.size >= MOST_KNOWN) known.clear();
+  known.set(line, parsed.request.settings);
   return parsed.request.settings;
 }
+
+/** By the command line. Many plans have the same. */
+const known = new Map<string, Settings>();
+const MOST_KNOWN = 20_000;
 
 function patternOf(name: string, { rotates, directory }: Plan): string {
   if (directory !== undefined) return rotates > 0 ? 'ck.*/' : 'ck/';

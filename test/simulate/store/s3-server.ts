@@ -1,5 +1,5 @@
 // An S3 server in memory: whole requests and whole answers, each atomic. Puts obey their conditions.
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 export interface Request {
   readonly method: string;
@@ -54,10 +54,9 @@ export class S3Server {
   }
 
   handle(request: Request): Response {
-    const url = new URL(request.path, 'http://s3');
-    const [, , ...rest] = url.pathname.split('/');
-    const key = decodeURIComponent(rest.join('/'));
-    const query = url.searchParams;
+    const [path = '', search = ''] = request.path.split('?');
+    const key = decodeURIComponent(path.split('/').slice(2).join('/'));
+    const query = new URLSearchParams(search);
     if (key === '') return query.has('uploads') ? this.#listUploads(query) : this.#list(query);
     if (query.has('uploads') || query.has('uploadId')) return this.#multipart(request, key, query);
     switch (request.method) {
@@ -203,7 +202,7 @@ function metaOf(headers: Request['headers']): Record<string, string> {
 }
 
 function etagOf(body: Buffer): string {
-  return `"${createHash('md5').update(body).digest('hex')}"`;
+  return `"${hash('md5', body)}"`;
 }
 
 function answer(status: number, headers: Record<string, string> = {}): Response {
