@@ -1,7 +1,7 @@
 // Small mistakes in decisions, in order and in fencing, each in one place of src/: the simulator must find every one.
 // `search` must occur exactly once in the file; when the source changes, change its mutant too.
 // npm run simulate -- --mutants [name] [--seconds <most for each>]
-import { mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { bundle } from './bundle.mjs';
@@ -59,7 +59,7 @@ const MUTANTS = {
   },
   'what-is-older-replaces-an-unanswered-put': {
     file: 'src/sidecar/queue/results.ts',
-    search: ' || one.closes < (this.#unanswered.get(path) ?? 0)',
+    search: ' || one.closes < (this.#row(path).unanswered ?? 0)',
     replace: '',
   },
   'promotions-under-way-are-not-waited-for': {
@@ -248,7 +248,15 @@ function cpuS() {
   return process.cpuUsage().user / 1e6;
 }
 
+/** Sources change; a mutant must change with its source. */
+function checkTexts() {
+  for (const [name, { file, search }] of Object.entries(MUTANTS))
+    if (readFileSync(file, 'utf8').split(search).length !== 2)
+      throw new Error(`${file} must contain the text of ${name} once: mend the mutant`);
+}
+
 export async function seekMutants(only, seconds) {
+  checkTexts();
   const names = Object.keys(MUTANTS).filter(
     (name) => only?.split(',').some((part) => name.includes(part)) ?? true,
   );

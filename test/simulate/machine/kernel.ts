@@ -178,7 +178,7 @@ export class Kernel {
     if (inode.kind === 'link') throw failure('ELOOP', 'open', path);
     if ((flags & O.DIRECTORY) !== 0 && inode.kind !== 'directory') throw failure('ENOTDIR', 'open', path);
     if (inode.kind === 'directory' && isWritable(flags)) throw failure('EISDIR', 'open', path);
-    if (inode.kind === 'socket') throw failure('ENXIO', 'open', path);
+    if (inode.kind === 'socket' && (flags & O.PATH) === 0) throw failure('ENXIO', 'open', path);
     return this.openInode(process, dentry, flags);
   }
 

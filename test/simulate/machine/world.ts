@@ -31,6 +31,8 @@ export class World {
   readonly kernel: Kernel;
   readonly counts = new Map<string, number>();
   readonly osRelease: string;
+  /** The share of a process's wake-ups that come late: more on a busy machine. */
+  readonly lateWakes: number;
   /** A process for code that belongs to none. */
   readonly outside: SimProcess;
   /** Called for a process that makes calls without end while time stands still. */
@@ -42,6 +44,7 @@ export class World {
 
   constructor({ seed, tickMs, mostQueuedEvents, osRelease, trace }: WorldOptions) {
     this.random = new Random(seed);
+    this.lateWakes = new Random(seed ^ 0x1a7e).chance(0.2) ? 0.3 : 0.02;
     this.osRelease = osRelease;
     this.#trace = trace;
     this.kernel = new Kernel({

@@ -1,7 +1,7 @@
 // Makes a plan for each seed: programs as people write them, some as nobody would, and the deaths and failures that
 // they meet.
 import { Random } from '../machine/random.ts';
-import { CALM, type Weather } from '../store/network.ts';
+import { CALM, RECORDS, type Weather } from '../store/network.ts';
 import type { AttemptPlan, Fault, FilePlan, Idiom, Plan, Round, Write } from './plan.ts';
 
 /** Peculiarities of programs. */
@@ -11,6 +11,7 @@ const PROGRAMS = [
   'twice',
   'paused',
   'any-order',
+  'changes-order',
   'extra-close',
   'first-round',
   'one-pause-moves',
@@ -24,6 +25,8 @@ const OLDER = ['5.15.0', '6.1.0'].flatMap((osRelease) => [1, 4, 10].map((tickMs)
 
 const SLOWEST_TICK = { osRelease: '6.1.0', tickMs: 10 };
 
+/** After so many rounds in one order, a program may go on in another one. */
+const CHANGED_AFTER = 4;
 const LONG_PAUSE_MS = 120_000;
 const LONG_OPEN_MS = 2000;
 /** A status that comes later is not known to be that of a process which has died (docs/semantics.md). */
@@ -44,8 +47,9 @@ export function makePlan(seed: number): Plan {
   const make = new Random(seed ^ 0x3a4e);
   const shell = new Random(seed ^ 0x5e11);
   const isQuick = quick.chance(0.08);
+  const withinTick = quick.chance(0.5);
   const files = isQuick ? chosen.map((file): FilePlan => ({ ...file, idiom: 'in-place' })) : chosen;
-  const rounds = isQuick ? paced.map((round) => quicken(round, quick)) : paced;
+  const rounds = isQuick ? paced.map((round) => quicken(round, withinTick, quick)) : paced;
   const directory = random.chance(0.15) ? random.pick(['written', 'renamed'] as const) : undefined;
   const rotates = random.chance(directory === undefined ? 0.25 : 0.6) ? random.pick([1, 2, 3, 100]) : 0;
   const command = random.chance(0.25) ? 'watch' : 'run';
@@ -58,7 +62,7 @@ export function makePlan(seed: number): Plan {
   const survived = isFaulty && shellMs !== undefined && !missesSome ? writeLong(rounds, shell) : undefined;
   const durationMs = rounds.reduce((sum, round) => sum + durationOf(round), 0);
   const isCalm = !isFaulty || missesSome || random.chance(0.4);
-  const air = isCalm ? calmWeather(random) : makeWeather(files, durationMs, random);
+  const air = isCalm ? calmWeather(random) : makeWeather(random);
   const times = { durationMs, closesAtMs: closesOf(rounds, air) };
   const attempts = isFaulty
     ? Array.from({ length: isShort ? 1 : random.pick([1, 1, 2]) }, () => ({
@@ -74,7 +78,9 @@ export function makePlan(seed: number): Plan {
   if (death !== undefined) attempts.unshift({ faults: death.faults });
   if (survived !== undefined)
     attempts.unshift({ faults: [deathBefore(times.closesAtMs[survived] ?? 0, shell)] });
-  const weather = { ...air, outages: [...outages, ...(death?.outages ?? [])] };
+  const deaf =
+    isFaulty && !missesSome && random.chance(0.35) ? makeDeaf(files, times, attempts[0], random) : [];
+  const weather = { ...air, deaf, outages: [...outages, ...(death?.outages ?? [])] };
   const mostQueuedEvents = missesSome || random.chance(0.1) ? random.pick([1, 2, 4, 8, 16]) : 16_384;
   return {
     seed,
@@ -127,7 +133,8 @@ interface Size {
 }
 
 function makeRounds(kind: ProgramKind, { files, isShort }: Size, random: Random): Round[] {
-  const count = random.pick(isShort ? [2, 2, 3, 4] : [2, 3, 4, 6, 10]);
+  const count =
+    kind === 'changes-order' ? CHANGED_AFTER + 3 : random.pick(isShort ? [2, 2, 3, 4] : [2, 3, 4, 6, 10]);
   const inner = new Map(files.map(({ name }) => [name, random.ms(1, 3000)]));
   const between = random.ms(50, 8000);
   const jitter = random.pick([0, 0.1, 0.5]);
@@ -135,12 +142,15 @@ function makeRounds(kind: ProgramKind, { files, isShort }: Size, random: Random)
   const members = files.filter(({ role }) => role === 'member').map(({ name }) => name);
   const results = files.filter(({ role }) => role === 'result').map(({ name }) => name);
   const flushes = random.chance(0.2);
+  const rewrites = random.pick([0.3, 0.3, 1]);
   // Each result belongs to one round, and is not written again.
   const once = random.chance(0.3) ? new Map(results.map((name) => [name, random.int(count)])) : undefined;
+  let order = members;
   return Array.from({ length: count }, (_, n) => {
-    const order = kind === 'any-order' ? random.shuffled(members) : members;
+    const isOther = kind === 'any-order' || (kind === 'changes-order' && n === CHANGED_AFTER);
+    if (isOther) order = random.shuffled(members);
     const written = results.filter((name) =>
-      once === undefined ? n === count - 1 || random.chance(0.3) : once.get(name) === n,
+      once === undefined ? n === count - 1 || random.chance(rewrites) : once.get(name) === n,
     );
     const names = random.chance(0.5) ? [...order, ...written] : [...written, ...order];
     const writes = names.map((file, at): Write => {
@@ -167,10 +177,14 @@ function makeRounds(kind: ProgramKind, { files, isShort }: Size, random: Random)
   });
 }
 
-/** Lets a file be written again within the tick of its last write, so that neither its times nor its size show it. */
-function quicken({ writes, flush }: Round, random: Random): Round {
-  const quickly = (write: Write): Write => ({ ...write, beforeMs: 5 + random.int(30), openMs: 0 });
-  return { writes: writes.map(quickly), pauseMs: 50 + random.int(40), flush };
+/**
+ * Lets a file be written again within the tick of its last write, so that neither its times nor its size show it.
+ * `withinTick`: so may whole rounds.
+ */
+function quicken({ writes, flush }: Round, withinTick: boolean, random: Random): Round {
+  const beforeMs = (): number => (withinTick ? random.int(3) : 5 + random.int(30));
+  const quickly = (write: Write): Write => ({ ...write, beforeMs: beforeMs(), openMs: 0 });
+  return { writes: writes.map(quickly), pauseMs: withinTick ? random.int(5) : 50 + random.int(40), flush };
 }
 
 function durationOf({ writes, pauseMs }: Round): number {
@@ -312,14 +326,10 @@ function calmWeather(random: Random): Weather {
   return { ...CALM, latencyMs: random.pick([0.5, 5, 50, 300]) };
 }
 
-function makeWeather(files: readonly FilePlan[], durationMs: number, random: Random): Weather {
+function makeWeather(random: Random): Weather {
   const share = (): number => random.pick([0, 0, 0.02, 0.1]);
-  const fromMs = anyTime(durationMs, random);
-  const deaf = random.chance(0.3)
-    ? [{ file: random.pick(files).name, fromMs, untilMs: fromMs + random.ms(500, 60_000) }]
-    : [];
   return {
-    deaf,
+    deaf: [],
     lostAnswers: share(),
     lateArrivals: 2 * share(),
     repeats: share(),
@@ -338,6 +348,21 @@ function makeOutages(first: AttemptPlan | undefined, durationMs: number, random:
   const isThen = struckAtMs.length > 0 && random.chance(0.5);
   const fromMs = isThen ? random.pick(struckAtMs) - random.ms(10, 3000) : anyTime(durationMs, random);
   return [{ fromMs: Math.max(0, fromMs), untilMs: fromMs + random.ms(500, 120_000) }];
+}
+
+/** In half of the cases, puts of one key get no answer when something else goes wrong. */
+function makeDeaf(
+  files: readonly FilePlan[],
+  { durationMs }: Times,
+  first: AttemptPlan | undefined,
+  random: Random,
+): Weather['deaf'] {
+  const struckAtMs = first?.faults.map(({ atMs }) => atMs) ?? [];
+  const isThen = struckAtMs.length > 0 && random.chance(0.5);
+  const fromMs = isThen ? random.pick(struckAtMs) - random.ms(10, 10_000) : anyTime(durationMs, random);
+  const file = random.chance(0.2) ? RECORDS : random.pick(files).name;
+  const put = random.pick(['lost', 'late', 'stored'] as const);
+  return [{ file, fromMs: Math.max(0, fromMs), untilMs: fromMs + random.ms(500, 60_000), put }];
 }
 
 /** In half of the cases, an instant near the end: what begins then goes on beyond it. */
@@ -362,6 +387,6 @@ function makeOptions(random: Random): string[] {
     ...(random.chance(0.2) ? ['--checkpoint-settle', random.pick(['200ms', '1s', '5s'])] : []),
     ...(random.chance(0.5) ? ['--generations', random.pick(['1', '2', '5', '60'])] : []),
     ...(random.chance(0.4) ? ['--reclaim', random.pick(['never', 'now'])] : []),
-    ...(random.chance(0.2) ? ['--drain-timeout', random.pick(['1s', '10s'])] : []),
+    ...(random.chance(0.2) ? ['--drain-timeout', random.pick(['500ms', '1s', '2s', '5s', '10s'])] : []),
   ];
 }

@@ -121,7 +121,7 @@ function stepsOf(round: Round, number: number, process: SimProcess, options: Tas
   });
   const rotated = plan.rotates > 0 ? [step(0.1, () => rotate(number, process, plan))] : [];
   const flush: Step[] =
-    round.flush === true ? [{ afterMs: 0.1, act: (then) => options.flush(process, then) }] : [];
+    round.flush === true ? [{ afterMs: 0.01, act: (then) => options.flush(process, then) }] : [];
   return [
     ...steps,
     step(0.05, () => options.oracle.roundEnded(number)),

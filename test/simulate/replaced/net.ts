@@ -87,8 +87,11 @@ export class Socket extends EventEmitter {
     if (this.#isWaking || !this.#isFlowing || this.#isDestroyed) return;
     this.#isWaking = true;
     const world = theWorld();
-    const ms = WAKE_MS + (world.random.chance(0.02) ? world.random.ms(1, 300) : world.random.next() * 0.3);
-    world.scheduler.at(world.nowMs + ms, process, () => {
+    const { random } = world;
+    const ms = WAKE_MS + (random.chance(world.lateWakes) ? random.ms(1, 300) : random.next() * 0.3);
+    // After a stall, the event loop may find other sources first.
+    const fromMs = Math.max(world.nowMs, process.stalledUntilMs);
+    world.scheduler.at(fromMs + ms, process, () => {
       this.#isWaking = false;
       if (this.#isFlowing && !this.#isDestroyed) this.#read(process);
     });

@@ -16,6 +16,17 @@ export interface Fate {
   readonly refusal?: { readonly status: number; readonly code: string };
 }
 
+/** Instead of the name of a file: all records. */
+export const RECORDS = '.capture';
+
+interface Deaf {
+  readonly file: string;
+  readonly fromMs: number;
+  readonly untilMs: number;
+  /** `late`: they arrive when their sender has given up; `stored`: at once; `lost`, or undefined: never. */
+  readonly put?: 'lost' | 'late' | 'stored';
+}
+
 export interface Weather {
   readonly lostAnswers: number;
   readonly lateArrivals: number;
@@ -26,7 +37,7 @@ export interface Weather {
   /** Times during which nothing gets through. */
   readonly outages: readonly { readonly fromMs: number; readonly untilMs: number }[];
   /** Puts of these keys get no answer for a while, although other requests do. */
-  readonly deaf: readonly { readonly file: string; readonly fromMs: number; readonly untilMs: number }[];
+  readonly deaf: readonly Deaf[];
   /** The usual latency, ms. */
   readonly latencyMs: number;
   readonly bytesPerS: number;
@@ -67,21 +78,19 @@ export function fateOf(
   const thereMs = way() + (request.body.length / bytesPerS) * 1000;
   if (weather.outages.some(({ fromMs, untilMs }) => nowMs >= fromMs && nowMs < untilMs))
     return { event: 'outage', thereMs: undefined, backMs: undefined, breaksMs: random.ms(1, 2000) };
-  const isDeafTo = ({ file, fromMs, untilMs }: Weather['deaf'][number]): boolean =>
-    nowMs >= fromMs && nowMs < untilMs && request.method === 'PUT' && request.path.includes(`/${file}.`);
-  if (weather.deaf.some(isDeafTo))
-    return { event: 'no answer for this key', thereMs: undefined, backMs: undefined };
+  const deaf = weather.deaf.find(
+    ({ file, fromMs, untilMs }) =>
+      nowMs >= fromMs &&
+      nowMs < untilMs &&
+      request.method === 'PUT' &&
+      request.path.includes(file === RECORDS ? `/${RECORDS}/` : `/${file}.`),
+  );
+  if (deaf?.put === 'late') return { event: 'no answer for this key, arrives late', ...lateArrival(random) };
+  if (deaf?.put === 'stored') return { event: 'no answer for this key, stored', thereMs, backMs: undefined };
+  if (deaf !== undefined) return { event: 'no answer for this key', thereMs: undefined, backMs: undefined };
   if (random.chance(weather.lostAnswers))
     return { event: 'answer lost', thereMs, backMs: undefined, breaksMs: thereMs + random.ms(1, 3000) };
-  if (random.chance(weather.lateArrivals)) {
-    const breaksMs = random.ms(1, 5000);
-    return {
-      event: 'request arrives late',
-      thereMs: breaksMs + random.ms(10, 60_000),
-      backMs: undefined,
-      breaksMs,
-    };
-  }
+  if (random.chance(weather.lateArrivals)) return { event: 'request arrives late', ...lateArrival(random) };
   if (random.chance(weather.refusals)) {
     const refusal = random.pick([
       { status: 503, code: 'SlowDown' },
@@ -99,4 +108,9 @@ export function fateOf(
     return { event: 'request arrives twice', thereMs, backMs: way(), againMs };
   }
   return { event: 'answered', thereMs, backMs: way() };
+}
+
+function lateArrival(random: Random): Fate {
+  const breaksMs = random.ms(1, 5000);
+  return { thereMs: breaksMs + random.ms(10, 60_000), backMs: undefined, breaksMs };
 }
