@@ -86,13 +86,12 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   const ownChildren = new Set(started?.child.pid === undefined ? [] : [started.child.pid]);
   const orphans = adoptOrphans(ownChildren);
   const outputs = openOutputPipes({ settings, warn: (line, hint) => say(line, 'warn', { hint }) });
-  const shared = process.env[SIDECAR_VARIABLE];
   const launcherFaults = (): number | undefined =>
     supervision.hasTaskEnded ? undefined : readStat(process.pid)?.childFaults;
   const sidecar = new SidecarProcess({
     entry,
     started,
-    shared,
+    shared: process.env[SIDECAR_VARIABLE],
     settings,
     outputsFrom: settings.outputLimitBytes === 0 ? undefined : outputs.from,
     launcherFaults,
