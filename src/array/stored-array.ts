@@ -3,7 +3,7 @@
 import type { Line, Tools } from '../cli/command.ts';
 import { IDENTITY } from '../cli/options/identity.ts';
 import type { Option } from '../cli/options/spec.ts';
-import { STORE } from '../cli/options/store.ts';
+import { kindFlags, STORE } from '../cli/options/store.ts';
 import { CaptureError, isMistake } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { parseRecordKey, taskPrefix, TASKS_PREFIX } from '../model/format/keys.ts';
@@ -12,14 +12,20 @@ import type { StoreSettings } from '../model/format/settings.ts';
 import { INDEX } from '../scheduler/identity.ts';
 import type { Store } from '../store/contract/store.ts';
 import { warnOnce } from '../log/once.ts';
-import { KIND_FLAGS, openStore } from '../store/open.ts';
+import { KIND_OPTIONS, type KindOption, openStore } from '../store/open.ts';
 import { parseStoreUrl } from '../store/url.ts';
 import { Outage } from './outage.ts';
 
-const FLAGS = Object.keys(KIND_FLAGS) as readonly (keyof typeof KIND_FLAGS)[];
+const OF_KINDS = Object.entries<KindOption>(KIND_OPTIONS).map(([name, { isForWrites = false }]) => ({
+  option: STORE[name as keyof typeof KIND_OPTIONS],
+  isForWrites,
+}));
 
-/** Options for the connection to the store. */
-export const STORE_OPTIONS: readonly Option[] = FLAGS.map((name) => STORE[name]);
+/** Options for the connection to the store, and those that only a command that writes has, too. */
+export const STORE_OPTIONS: readonly Option[] = OF_KINDS.flatMap((one) =>
+  one.isForWrites ? [] : [one.option],
+);
+export const WRITING_OPTIONS: readonly Option[] = OF_KINDS.map(({ option }) => option);
 
 /** The options that select the array; all commands have them. */
 export const ADDRESS_OPTIONS: readonly Option[] = [
@@ -55,8 +61,7 @@ export function readAddress({ title, operands, env, values, cwd }: Line): ArrayA
     values.refuseAll([found]);
     return undefined;
   }
-  const flags = FLAGS.filter((name) => values.has(STORE[name]));
-  return { settings: { url: found, flags, unfenced: false }, taskName };
+  return { settings: { url: found, flags: kindFlags(values), unfenced: false }, taskName };
 }
 
 /**

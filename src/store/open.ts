@@ -3,9 +3,16 @@
 import type { Mistake } from '../model/errors.ts';
 import type { StoreSettings } from '../model/format/settings.ts';
 import type { Connections } from './contract/driver.ts';
-import { BUDGET_MS, StoreError, type OnTry, type Store, type StoreKind } from './contract/store.ts';
+import {
+  BUDGET_MS,
+  type KindOption,
+  StoreError,
+  type OnTry,
+  type Store,
+  type StoreKind,
+} from './contract/store.ts';
 import { fileKind } from './file/url.ts';
-import { S3_FLAGS, s3Kind } from './s3/url.ts';
+import { S3_OPTIONS, s3Kind } from './s3/url.ts';
 
 /** By the scheme of their URLs, for code that only parses URLs. */
 const KINDS = { s3: s3Kind, file: fileKind };
@@ -14,10 +21,21 @@ const DRIVERS: Readonly<Record<keyof typeof KINDS, () => Promise<OpenDriver>>> =
   file: async () => (await import('./file/file.ts')).openFileStore,
 };
 
-/** Command line flags that only one kind has, by name without dashes, with their help. */
-export const KIND_FLAGS = { ...S3_FLAGS };
+/** Command line options that only one kind has, by name without dashes. */
+export const KIND_OPTIONS = { ...S3_OPTIONS };
+
+/** Whether settings can have this flag: `path-style`, or `sse=kms`. */
+export function isKindFlag(flag: string): boolean {
+  const [name = '', value] = flag.split(/=(.*)/s, 2);
+  const options: Readonly<Record<string, KindOption>> = KIND_OPTIONS;
+  const option = Object.hasOwn(options, name) ? options[name] : undefined;
+  if (option?.argument === undefined) return option !== undefined && value === undefined;
+  return value !== undefined && option.whyNot?.(value) === undefined;
+}
 
 type OpenDriver = (settings: StoreSettings, budgetMs: number, tuning: StoreTuning) => Promise<Store>;
+
+export type { KindOption };
 
 export interface StoreTuning {
   /** How long one operation is retried while its failures are transient; ten times as long while the server is busy. */

@@ -36,14 +36,16 @@ export class Objects {
   /** Undefined after one came or went: to sort very many for each page of a listing would take minutes. */
   #sorted: readonly string[] | undefined;
   #nextUpload = 1;
+  readonly #hasMd5: boolean;
 
   /** Of a directory bucket: keys come in no order, and an ETag is no md5. */
   readonly isDirectory: boolean;
 
   /** `keepBytes` false: replaced versions lose their bytes, for long loads. */
-  constructor(keepBytes: boolean, isDirectory = false) {
+  constructor(keepBytes: boolean, isDirectory = false, isEncrypted = false) {
     this.#keepBytes = keepBytes;
     this.isDirectory = isDirectory;
+    this.#hasMd5 = !isDirectory && !isEncrypted;
   }
 
   versions(key: string): readonly Version[] {
@@ -81,7 +83,7 @@ export class Objects {
   }
 
   publish(key: string, bytes: Buffer, meta: Meta, told = etagOf(bytes)): string {
-    const etag = this.isDirectory ? `"${randomUUID()}"` : told;
+    const etag = this.#hasMd5 ? told : `"${randomUUID()}"`;
     this.#add(key, { atMs: Date.now(), etag, sizeBytes: bytes.length, meta, bytes, deleted: false });
     return etag;
   }

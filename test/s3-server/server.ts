@@ -26,6 +26,8 @@ export interface S3ServerOptions {
   readonly ifMatch?: IfMatch;
   /** A directory bucket: it wants the keys of a session, and lists in no order. */
   readonly isDirectory?: boolean;
+  /** With keys of KMS, as requests ask for: an ETag is no md5. */
+  readonly isEncrypted?: boolean;
   /** Whoever asks this host means the bucket: the whole path is the key. Requests may come as to a proxy. */
   readonly host?: string;
   /** Serves TLS. */
@@ -91,7 +93,7 @@ const DEFAULT_CREDENTIALS: readonly Credentials[] = [
 /** Starts a server on a free port of 127.0.0.1. */
 export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Server> {
   const bucket = options.bucket ?? 'lab';
-  const objects = new Objects(options.keepBytes ?? true, options.isDirectory);
+  const objects = new Objects(options.keepBytes ?? true, options.isDirectory, options.isEncrypted);
   const sessions: Credentials[] = [];
   const served: Served[] = [];
   const counts = new Map<Operation, number>();
@@ -161,7 +163,10 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
       if (fault.isSilent !== true) response.destroy();
       return undefined;
     }
-    const answer = answerOf(work);
+    const done = answerOf(work);
+    const encrypted = { 'x-amz-server-side-encryption': 'aws:kms' };
+    const answer =
+      options.isEncrypted === true ? { ...done, headers: { ...done.headers, ...encrypted } } : done;
     if (fault?.kind === 'store-other' && answer.status === 200)
       objects.exchange(key, fault.etag, fault.bytes ?? ((sent) => sent));
     const isLost = fault?.kind === 'lose-answer' || (fault?.kind === 'store-other' && fault.isLost);

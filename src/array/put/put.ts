@@ -13,7 +13,7 @@ import { forEachAtOnce, whileLinked } from '../../model/waiting.ts';
 import { ignoreLeaseBreaks } from '../../native/files.ts';
 import { variablesNote } from '../command.ts';
 import { openProgress } from '../progress.ts';
-import { type ArrayAddress, openHeard, readAddress, STORE_OPTIONS } from '../stored-array.ts';
+import { type ArrayAddress, openHeard, readAddress, WRITING_OPTIONS } from '../stored-array.ts';
 import { type LocalFile, localFiles } from './local-files.ts';
 import { type Put, type Putting, putFile } from './put-file.ts';
 
@@ -34,7 +34,7 @@ export const putCommand: Command<PutRequest> = {
       'Brings inputs into the store: each file under its own name, a directory with all files in it, as cp -r does. ' +
       'Each object is checked against the md5 of its file. What is there already is not sent again; a different ' +
       'object of the same name is never replaced without --replace. A task gets them by --inputs, from --to or --from.',
-    notes: [variablesNote(STORE_OPTIONS)],
+    notes: [variablesNote(WRITING_OPTIONS)],
     statuses: {
       0: 'all of it is stored, whole',
       1: 'something is not: another object has its name, it changed while it was read, it cannot be read, or is no file',
@@ -48,8 +48,8 @@ export const putCommand: Command<PutRequest> = {
       'capture put --replace in.melt s3://lab/melt',
     ],
   },
-  options: [...Object.values(OPTIONS), ...STORE_OPTIONS],
-  variables: STORE_OPTIONS,
+  options: [...Object.values(OPTIONS), ...WRITING_OPTIONS],
+  variables: WRITING_OPTIONS,
   wordsBehind: true,
   read: readPut,
   act: put,

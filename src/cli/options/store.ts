@@ -1,17 +1,26 @@
 // The options for stores: where objects go, and where inputs come from.
 import type { Settings, StoreSettings } from '../../model/format/settings.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
-import { KIND_FLAGS } from '../../store/open.ts';
+import { KIND_OPTIONS, type KindOption } from '../../store/open.ts';
 import { parseStoreUrl, storeDirectory } from '../../store/url.ts';
 import type { Reader } from './readers.ts';
-import { ALL, type RunName, group, type OptionSpec, RESTORING } from './spec.ts';
+import { ALL, type RunName, group, type Option, type OptionSpec, RESTORING } from './spec.ts';
 import type { Parse, RunCaller, Values } from './values.ts';
 
-type KindFlag = keyof typeof KIND_FLAGS;
+type KindName = keyof typeof KIND_OPTIONS;
 
 const OF_KINDS = Object.fromEntries(
-  Object.entries(KIND_FLAGS).map(([name, help]) => [name, { flags: `--${name}`, help, on: ALL } as const]),
-) as Readonly<Record<KindFlag, OptionSpec & { readonly on: readonly RunName[] }>>;
+  Object.entries<KindOption>(KIND_OPTIONS).map(([name, option]) => [name, specOf(name, option)]),
+) as Readonly<Record<KindName, ReturnType<typeof specOf>>>;
+
+function specOf(
+  name: string,
+  { argument, isRepeated, help, whyNot }: KindOption,
+): OptionSpec & { readonly on: readonly RunName[] } {
+  if (argument === undefined) return { flags: `--${name}`, help, on: ALL };
+  const read: Reader<string> = (text) => whyNot?.(text) ?? { value: text };
+  return { flags: `--${name} ${argument}`, help, on: ALL, read, ...(isRepeated ? { kind: 'list' } : {}) };
+}
 
 /** The part of S3's limit for prefixes that the rest leaves (store/s3/url.ts). */
 const NAMESPACE_LENGTH = 64;
@@ -59,7 +68,7 @@ export function storeOf(
 ): Pick<Settings, 'to' | 'from' | 'perishableStore'> {
   const url: Parse<string> = (text, source) => parseStoreUrl(text, source, caller.cwd);
   const how = {
-    flags: (Object.keys(KIND_FLAGS) as KindFlag[]).filter((name) => values.has(STORE[name])),
+    flags: kindFlags(values),
     unfenced: values.has(STORE.unfenced),
   };
   const name = values.of(STORE.namespace);
@@ -70,6 +79,18 @@ export function storeOf(
     perishableStore: !values.has(STORE.to) || goesWith(to, caller),
     from: from === undefined ? undefined : { url: from, ...how },
   };
+}
+
+/** As the settings of a store have them (`flags`). */
+export function kindFlags(values: Values): readonly string[] {
+  return (Object.keys(KIND_OPTIONS) as KindName[]).flatMap((name) => {
+    const option: Option = STORE[name];
+    const given = values.given(option)?.values ?? [];
+    if (option.kind === 'flag') return given.length > 0 ? [name] : [];
+    // Wrong values are reported, and not used.
+    values.of(option);
+    return (option.kind === 'list' ? given : given.slice(-1)).map((value) => `${name}=${value}`);
+  });
 }
 
 function inNamespace(text: string, name: string | undefined): string {

@@ -4,7 +4,7 @@
 import { isMistake } from '../../model/errors.ts';
 import { isTaskName } from '../../model/format/task-name.ts';
 import { type Parsed, parseSubmission, type Submission } from '../../model/many/submission.ts';
-import { KIND_FLAGS } from '../../store/open.ts';
+import { isKindFlag } from '../../store/open.ts';
 import { parseStoreUrl } from '../../store/url.ts';
 import { OF_TASKS } from './options.ts';
 
@@ -14,7 +14,7 @@ export function readSubmission(data: unknown): Parsed<Submission> {
   const { store, taskName, options } = found.value;
   const why =
     whyNoStore(store.url) ??
-    lacking('store.flags', store.flags, (flag) => Object.hasOwn(KIND_FLAGS, flag)) ??
+    lacking('store.flags', store.flags, isKindFlag) ??
     lacking('taskName', [taskName], isTaskName) ??
     lacking('options', options, isWordOfTask);
   return why === undefined ? found : { why };

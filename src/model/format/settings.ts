@@ -13,7 +13,7 @@ export type Compression =
 export interface StoreSettings {
   /** In the normal form of its kind of store (store/url.ts): `s3://bucket/prefix`. */
   readonly url: string;
-  /** The given flags of its kind of store; only the driver knows their meaning. */
+  /** The given options of its kind of store, `path-style` or `sse=kms`; only the driver knows their meaning. */
   readonly flags: readonly string[];
   /** Continue although the server ignores create-only puts: then nothing keeps two attempts apart. */
   readonly unfenced: boolean;

@@ -272,6 +272,18 @@ export interface StoreKind {
   readonly insteadOf?: (scheme: string) => string | undefined;
 }
 
+/** A command line option that only one kind of store has. */
+export interface KindOption {
+  /** `<class>`; undefined for a flag. */
+  readonly argument?: string;
+  readonly isRepeated?: true;
+  /** It has no meaning for a command that only reads. */
+  readonly isForWrites?: true;
+  readonly help: string;
+  /** What is wrong with a value, and a right one. Undefined if it is right. */
+  readonly whyNot?: (text: string) => { readonly is: string; readonly example: string } | undefined;
+}
+
 /** A URL as the user wrote it. */
 export interface GivenUrl {
   readonly text: string;

@@ -15,6 +15,7 @@ import { keysOfVariables, locationOf, newKeySource, type BucketLocation } from '
 import { detailsOf, failureOf, mayBeExpired, type Failure } from './failure.ts';
 import { LateWrites } from './late.ts';
 import { openTransport, type Answer, type Transport, type TransportTuning } from './transport.ts';
+import { objectHeaders, type ObjectParams, objectParams } from './object-options.ts';
 import { isDirectory, PATH_STYLE, splitUrl } from './url.ts';
 
 /** The requests of this driver, by their names in S3's documentation and in policies, with their purposes. */
@@ -50,6 +51,8 @@ export interface Bucket {
   /** What is known about the server. */
   readonly server: ServerFacts;
   readonly late: LateWrites;
+  /** What new objects are told. */
+  readonly objectParams: ObjectParams;
   /** The keys that are valid now. */
   keys(signal?: AbortSignal): Promise<Keys>;
   /** The signer with the keys that are valid now. It is replaced once the credentials have expired. */
@@ -130,6 +133,7 @@ export async function openBucket(
       sums: location.isAws ? 'computed' : 'unknown',
     },
     late: new LateWrites(),
+    objectParams: objectParams(settings.flags),
     keys: (signal) => keys(signal),
     signer: () => signer,
     session: isSession ? () => session() : undefined,
@@ -327,7 +331,8 @@ async function send(
   const { method } = OPERATIONS[operation];
   const { server, authority, path: base } = bucket.location;
   const path = `${base}/${operation.startsWith('List') || operation === 'CreateSession' ? '' : escapedPath(bucket.prefix + key)}`;
-  const told: Record<string, string> = { host: authority, ...headers };
+  const ofObject = objectHeaders(bucket.objectParams, operation, body?.byteLength ?? 0);
+  const told: Record<string, string> = { host: authority, ...ofObject, ...headers };
   told['x-amz-content-sha256'] = hash('sha256', body ?? '');
   if (method === 'PUT' || method === 'POST') told['content-length'] = String(body?.byteLength ?? 0);
   const protocol = server.isTls ? 'https:' : 'http:';

@@ -2,13 +2,14 @@
 // program (build.mjs), which a run with an ordinary bucket never loads. It resolves the endpoint of such a bucket, and
 // starts uploads of large bodies (lib-storage). It knows nothing of the rest of this driver.
 import type { Readable } from 'node:stream';
-import { S3Client } from '@aws-sdk/client-s3';
+import { type PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import type { HttpRequest, HttpResponse } from '@smithy/core/protocols';
 import type { RetryStrategyV2 } from '@smithy/types';
 import { StoreError } from '../contract/store.ts';
 import type { KeySource } from './credentials.ts';
 import { SILENT } from './handler.ts';
+import type { ObjectParams } from './object-options.ts';
 
 /** A bucket, and the settings of environment and profile for its endpoint. */
 export interface Reach {
@@ -86,6 +87,7 @@ export interface UploadRules {
 export interface UploadBody {
   readonly key: string;
   readonly meta: Record<string, string>;
+  readonly params: ObjectParams;
   readonly condition: { readonly IfNoneMatch?: string; readonly IfMatch?: string };
   readonly chunks: Readable;
   readonly partBytes: number;
@@ -118,6 +120,7 @@ export function newUpload(rules: UploadRules, body: UploadBody): Upload {
       Bucket: rules.reach.bucket,
       Key: body.key,
       Metadata: body.meta,
+      ...(body.params as Partial<PutObjectCommandInput>),
       Body: body.chunks,
       ...body.condition,
     },

@@ -56,6 +56,7 @@ export async function uploadBySdk(job: UploadJob): Promise<PutOutcome> {
     {
       key: bucket.prefix + key,
       meta: { ...options.meta },
+      params: bucket.objectParams,
       condition: conditionOf(job),
       // The reader of the chunks handles the error.
       chunks: Readable.from(taker.chunks(stop.signal)).on('error', () => undefined),

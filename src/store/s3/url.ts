@@ -1,7 +1,7 @@
 // `s3://bucket/prefix`: the form of the URL, and the rules for bucket names. Pure; loads nothing of the AWS SDK.
 import type { Mistake } from '../../model/errors.ts';
 import { showPath } from '../../model/path.ts';
-import type { GivenUrl, StoreKind } from '../contract/store.ts';
+import type { GivenUrl, KindOption, StoreKind } from '../contract/store.ts';
 
 /** S3 allows keys of 1,024 bytes. Ours take up to 900 of them (model/format/keys.ts) after a slash. */
 const PREFIX_LIMIT_BYTES = 123;
@@ -15,8 +15,54 @@ const PARTS = /^s3:\/\/(arn:[^/]*(?:\/[^/]*)?|[^/]*)(?:\/(.*))?$/is;
 
 /** For servers without a host name for each bucket. */
 export const PATH_STYLE = 'path-style';
-/** The options that only this kind has, and their help. */
-export const S3_FLAGS = { [PATH_STYLE]: 'put the bucket into the path of the URL, not into the host name' };
+/** The other options of this kind (object-options.ts). */
+export const OBJECT_OPTIONS = {
+  requestPayer: 'request-payer',
+  sse: 'sse',
+  storageClass: 'storage-class',
+  tag: 'tag',
+} as const;
+
+/** Nothing can be restored from them without hours of waiting. */
+const ARCHIVES = new Set(['GLACIER', 'DEEP_ARCHIVE']);
+
+/** The options that only this kind has. */
+export const S3_OPTIONS = {
+  [PATH_STYLE]: { help: 'put the bucket into the path of the URL, not into the host name' },
+  [OBJECT_OPTIONS.requestPayer]: { help: "pay for the requests to somebody else's bucket" },
+  [OBJECT_OPTIONS.sse]: {
+    argument: '<kms[:key]|aes256>',
+    help: 'how the server encrypts objects, if not as the bucket says',
+    isForWrites: true,
+    whyNot: (text) =>
+      /^(aes256|kms(:\S+)?)$/.test(text)
+        ? undefined
+        : { is: 'not one of kms, kms:<key id, ARN or alias>, aes256', example: 'kms:alias/lab' },
+  },
+  [OBJECT_OPTIONS.storageClass]: {
+    argument: '<class>',
+    help: 'of objects of 128 KiB or more: STANDARD_IA, INTELLIGENT_TIERING, ...',
+    isForWrites: true,
+    whyNot: (text) => {
+      if (ARCHIVES.has(text))
+        return { is: 'an archive, which nothing can resume from', example: 'GLACIER_IR' };
+      return /^[A-Z][A-Z0-9_-]*$/.test(text)
+        ? undefined
+        : { is: 'not a storage class', example: 'STANDARD_IA' };
+    },
+  },
+  [OBJECT_OPTIONS.tag]: {
+    argument: '<name=value>',
+    help: 'a tag of each object, for rules and bills',
+    isForWrites: true,
+    isRepeated: true,
+    whyNot: (text) =>
+      /^[\p{L}\p{N} +\-=._:/@]{1,128}$/u.test(text.replace(/=.*/s, '')) &&
+      /^[^=]+=[\p{L}\p{N} +\-=._:/@]{0,256}$/u.test(text)
+        ? undefined
+        : { is: 'not a tag: letters, digits, space and + - = . _ : / @ around a =', example: 'project=melt' },
+  },
+} as const satisfies Readonly<Record<string, KindOption>>;
 
 export const s3Kind: StoreKind = {
   form: FORM,

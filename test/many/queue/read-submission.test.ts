@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { readSubmission } from '../../../src/many/queue/read-submission.ts';
 import { submission } from '../submissions.ts';
 
-const STORE = { url: 's3://lab/melt', flags: ['path-style'], unfenced: true };
+const STORE = { url: 's3://lab/melt', flags: ['path-style', 'sse=kms:alias/lab', 'tag=a=b'], unfenced: true };
 
 it('reads what capture submit writes', () => {
   const options = ['--results=a b', '--unfenced', '--path-style', '--log-output', '--to=s3://lab/melt'];
@@ -14,6 +14,8 @@ it('reads what capture submit writes', () => {
 it.each([
   ['a flag that is none of a store', { store: { ...STORE, flags: ['output=/home/vic/.bashrc'] } }],
   ['a flag with a name of all objects', { store: { ...STORE, flags: ['constructor'] } }],
+  ['a flag that lacks its value', { store: { ...STORE, flags: ['sse'] } }],
+  ['a flag with a value that is none', { store: { ...STORE, flags: ['storage-class=x --output=y'] } }],
   ['an option for the URL', { store: { ...STORE, url: '--output=/home/vic/.bashrc' } }],
   ['a directory that the reader would complete', { store: { ...STORE, url: 'melt' } }],
   ['a way out of the directory', { store: { ...STORE, url: 'file:///shared/../etc' } }],
