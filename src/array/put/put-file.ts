@@ -3,10 +3,12 @@
 import { constants } from 'node:fs';
 import fs from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { errnoOf, reasonOf } from '../../model/errors.ts';
 import { MIN_PART_BYTES, partSizeBytes } from '../../model/file/part-size.ts';
 import { newMd5 } from '../../model/md5.ts';
 import { encodePath } from '../../model/path.ts';
+import { ageMs } from '../../native/clock.ts';
 import { writerState } from '../../native/files.ts';
 import {
   exactly,
@@ -28,12 +30,19 @@ export interface Putting {
 /** `present`: the store has it already. In a dry run, `stored` is what would be sent. */
 export type Put = 'stored' | 'present' | { readonly why: string; readonly hint?: string };
 
+/** Where leases do not work, a file that has not changed for this long counts as closed, as in a run. */
+const AT_REST_MS = 1000;
+
 const CHANGING = {
   why: 'a process has it open for writing',
   hint: 'wait until it is closed, and put it again',
 } as const;
 const CHANGED = {
   why: 'it changed while it was read',
+  hint: 'wait until its writer has closed it, and put it again',
+} as const;
+const CHANGED_LATELY = {
+  why: `it changed less than ${AT_REST_MS / 1000} s ago, and the kernel does not show who has it open`,
   hint: 'wait until its writer has closed it, and put it again',
 } as const;
 const DIFFERS = {
@@ -51,7 +60,9 @@ export async function putFile(putting: Putting, { path, key }: LocalFile): Promi
   try {
     file = await fs.open(encodePath(path), constants.O_RDONLY | constants.O_NONBLOCK);
     if (!(await file.stat()).isFile()) return { why: 'it is no file' };
-    if (writerState(file.fd) === 'writer') return CHANGING;
+    const writer = writerState(file.fd);
+    if (writer === 'writer') return CHANGING;
+    if (writer === 'unknown' && !(await isAtRest(file, signal))) return CHANGED_LATELY;
     const seen = await md5OfFile(file, signal);
     if (seen === undefined) return CHANGED;
     const head = await store.head(key, signal);
@@ -67,6 +78,15 @@ export async function putFile(putting: Putting, { path, key }: LocalFile): Promi
   } finally {
     await file?.close();
   }
+}
+
+/** Any write changes the ctime (inode(7)). Waits if the last change is too young, or the clock of a file server is ahead. */
+async function isAtRest(file: fs.FileHandle, signal: AbortSignal): Promise<boolean> {
+  const before = await file.stat({ bigint: true });
+  const leftMs = AT_REST_MS - ageMs(Number(before.ctimeNs / 1_000_000n));
+  if (leftMs <= 0) return true;
+  await pause(Math.min(leftMs, AT_REST_MS), undefined, { signal });
+  return stateOf(await file.stat({ bigint: true })) === stateOf(before);
 }
 
 interface Seen {

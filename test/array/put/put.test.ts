@@ -27,12 +27,20 @@ const write = (name: string, content: string | Uint8Array): void => {
 };
 
 function start(...args: readonly string[]): ReturnType<typeof spawn> {
-  const env = { PATH: process.env['PATH'], ...stored.env };
-  return spawn(BIN, args, { cwd: dir, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  return startAs([BIN], ...args);
 }
 
-async function capture(...args: readonly string[]): Promise<Ran> {
-  const child = start(...args);
+function startAs(
+  [command = BIN, ...rest]: readonly string[],
+  ...args: readonly string[]
+): ReturnType<typeof spawn> {
+  const env = { PATH: process.env['PATH'], ...stored.env };
+  return spawn(command, [...rest, ...args], { cwd: dir, env, stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+const capture = (...args: readonly string[]): Promise<Ran> => ended(start(...args));
+
+async function ended(child: ReturnType<typeof spawn>): Promise<Ran> {
   const [stdout, stderr] = await Promise.all([
     child.stdout === null ? '' : text(child.stdout),
     child.stderr === null ? '' : text(child.stderr),
@@ -180,6 +188,33 @@ it('stores nothing of a file that a process has open for writing', async () => {
   fs.closeSync(fd);
   expect(await put('half')).toMatchObject({ status: 0 });
 });
+
+// Another user's file, without CAP_LEASE (capabilities(7)): no lease says that it has a writer, as on a network file system.
+it.runIf(process.getuid?.() === 0)(
+  "stores another user's file only once it does not change any more",
+  async () => {
+    stored = await openStoreOfRecords('a directory');
+    write('half', '');
+    fs.chownSync(path.join(dir, 'half'), 65_534, 65_534);
+    const putHalf = (): Promise<Ran> =>
+      ended(startAs(['setpriv', '--bounding-set=-lease', BIN], 'put', 'half', stored.url));
+    const fd = fs.openSync(path.join(dir, 'half'), 'a');
+    const writer = setInterval(() => fs.writeSync(fd, 'more'), 300);
+    try {
+      const ran = await putHalf();
+      expect(ran).toMatchObject({ status: 1 });
+      expect(ran.stderr).toContain(
+        'half: it changed less than 1 s ago, and the kernel does not show who has it open',
+      );
+      expect(await keys()).toEqual([]);
+    } finally {
+      clearInterval(writer);
+      fs.closeSync(fd);
+    }
+    expect(await putHalf()).toMatchObject({ status: 0 });
+    expect(await contentOf('half')).toBe(fs.readFileSync(path.join(dir, 'half'), 'utf8'));
+  },
+);
 
 describe('capture put into an S3 server', () => {
   beforeEach(async () => {
