@@ -9,8 +9,9 @@ import { noteOwnChild } from '../launch/own-children.ts';
 import type { Log } from '../log/log.ts';
 import { reasonOf } from '../model/errors.ts';
 import type { Submission } from '../model/many/submission.ts';
-import { decodePath, encodePath } from '../model/path.ts';
+import { encodePath } from '../model/path.ts';
 import { O_PATH } from '../native/beneath.ts';
+import { allEntriesIn } from '../native/directory-entries.ts';
 import { openRegular } from '../native/files.ts';
 import { sendSignal } from '../native/processes.ts';
 import { lastLines } from './last-lines.ts';
@@ -162,9 +163,7 @@ function setWritable(name: string, isWritable: boolean): void {
     const stat = fs.fstatSync(fd);
     if (stat.isSymbolicLink()) return;
     const at = `/proc/self/fd/${fd}`;
-    if (stat.isDirectory())
-      for (const one of fs.readdirSync(at, { encoding: 'buffer' }))
-        setWritable(`${at}/${decodePath(one)}`, isWritable);
+    if (stat.isDirectory()) for (const one of allEntriesIn(at)) setWritable(`${at}/${one.name}`, isWritable);
     if (stat.isDirectory() || !isWritable)
       fs.chmodSync(at, isWritable ? stat.mode | OWNER_WRITE : stat.mode & ~WRITE);
   } finally {

@@ -23,8 +23,11 @@ export async function* fittingInHeap<T>(
   }
 }
 
-export function tooManyForHeap(what: string, most: number): CaptureError {
+const OF_A_STORE =
+  'if no run has stored so many, somebody else has, or the server lists without end: use another prefix';
+
+export function tooManyForHeap(what: string, most: number, hint = OF_A_STORE): CaptureError {
   return new CaptureError(EXIT.unavailable, `${what}: there are more than ${most}, which fit into memory`, {
-    hint: 'if no run has stored so many, somebody else has, or the server lists without end: use another prefix',
+    hint,
   });
 }

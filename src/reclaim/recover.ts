@@ -3,8 +3,9 @@
 import fs from 'node:fs';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import { decodePath, joinPath, type RelPath, showPath } from '../model/path.ts';
+import { joinPath, type RelPath, showPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
+import { allEntriesIn } from '../native/directory-entries.ts';
 import { reached } from '../native/failpoint.ts';
 import { factsOf, openBeneath, writerState } from '../native/files.ts';
 import { absolutePath, moveAside, ownDir, putBack } from '../native/own-dir.ts';
@@ -31,9 +32,8 @@ export function recoverReclaims(root: WorkDir): readonly Recovered[] {
 /** `below`: a directory in it; only long names have one. */
 function recoverIn(root: WorkDir, dir: RelPath, below: RelPath): readonly Recovered[] {
   const at = absolutePath(root, joinPath(dir, below));
-  const entries = fs.readdirSync(at, { encoding: 'buffer', withFileTypes: true });
-  const recovered = entries.flatMap((entry) => {
-    const name = joinPath(below, decodePath(entry.name));
+  const recovered = allEntriesIn(at).flatMap((entry) => {
+    const name = joinPath(below, entry.name);
     return entry.isDirectory() ? recoverIn(root, dir, name) : [recoverOne(root, dir, name)];
   });
   if (below !== '') tidyUp(() => fs.rmdirSync(at));

@@ -6,6 +6,7 @@ import type { Log } from '../log/log.ts';
 import { errnoOf, reasonOf } from '../model/errors.ts';
 import { ATTEMPT_FILE, LOCK_FILE, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
 import { showPath } from '../model/path.ts';
+import { isEmptyDirectory } from '../native/directory-entries.ts';
 import { tryLock } from '../native/files.ts';
 import { type holdPrivateDir, openPrivateFile, readPrivateFile } from '../native/private-dir.ts';
 import { processesWithEnvironment } from '../native/processes.ts';
@@ -36,7 +37,7 @@ export function isUnsaved(workdir: string): boolean {
 
 function isEmpty(workdir: string): boolean {
   try {
-    return fs.readdirSync(workdir).length === 0;
+    return isEmptyDirectory(workdir);
   } catch {
     return true; // the task has removed it
   }

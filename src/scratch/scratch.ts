@@ -16,6 +16,7 @@ import { formatBytes } from '../model/units.ts';
 import { untilAborted } from '../model/waiting.ts';
 import { whereabouts } from '../native/beneath.ts';
 import { bootId } from '../native/boot-id.ts';
+import { isEmptyDirectory } from '../native/directory-entries.ts';
 import { tryLock } from '../native/files.ts';
 import { mountOf } from '../native/mounts.ts';
 import { fileSystemType, networkFileSystem } from '../native/network-files.ts';
@@ -143,7 +144,7 @@ function hasRoom(dir: string, neededBytes: number, availableBytes: number): bool
  */
 function hold(root: string): HeldDir {
   const held = holdPrivateDir(root);
-  if (fs.readdirSync(held.at).length === 0) return held;
+  if (isEmptyDirectory(held.at)) return held;
   held.close();
   throw new Error(`somebody has put another directory in place of ${showPath(root)}`);
 }

@@ -8,7 +8,7 @@ import type { RelPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
 import { loadParcel } from '../native/parcel.ts';
 import { LastSeen, Passes } from './passes.ts';
-import { findAll, findInTurns, type FoundFile, listTree, lookAt, type Walk } from './scan.ts';
+import { findInTurns, type FoundFile, listTree, lookAt, type Walk } from './scan.ts';
 import { forbidden, noInotify, Warnings, scansAlone } from './warnings.ts';
 import type { Subscribe, Watcher, WatcherOptions } from './watching.ts';
 
@@ -53,7 +53,8 @@ export async function openPortable(
     }
     seen.forgetGone();
   });
-  for (const file of await findAll(walk, 'pool')) seen.note(file.path, file.facts);
+  for await (const files of findInTurns(walk, 'pool'))
+    for (const file of files) seen.note(file.path, file.facts);
   const subscription = await subscribed(walk, reason, subscribe, (error, changed) => {
     if (error !== null) passes.request('new');
     for (const file of changed) watchAll(walk, quiet, file);

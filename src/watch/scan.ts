@@ -4,9 +4,11 @@ import fs from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { errnoOf } from '../model/errors.ts';
 import type { FileFacts, Interest } from '../model/file/file-state.ts';
-import { decodePath, encodePath, joinPath, type RelPath } from '../model/path.ts';
+import { encodePath, joinPath, type RelPath } from '../model/path.ts';
 import { type HeldDirectory, holdDirectory, lstatBeneath, type WorkDir } from '../native/beneath.ts';
+import { type DirectoryEntry, entriesIn } from '../native/directory-entries.ts';
 import { fileFacts } from '../native/files.ts';
+import { roomInHeap, tooManyForHeap } from '../native/heap.ts';
 
 export interface FoundFile {
   readonly path: RelPath;
@@ -39,22 +41,25 @@ export function* listTree(walk: Walk, from: RelPath = ''): Generator<readonly Re
     if (walk.interest.canHold(dir)) yield* listDirectory(walk, dir, (below) => waiting.push(below));
 }
 
-/** The declared files and links of one directory. `onDirectory` gets its subdirectories. */
+/** The declared files and links of one directory, which may hold more names than fit into memory. `onDirectory` gets its subdirectories. */
 export function* listDirectory(
   walk: Walk,
   dir: RelPath,
   onDirectory: (below: RelPath) => void = () => undefined,
 ): Generator<readonly RelPath[]> {
-  const entries = entriesOf(walk, dir);
-  for (let at = 0; at === 0 || at < entries.length; at += ENTRIES_PER_TURN) {
-    const files: RelPath[] = [];
-    for (const entry of entries.slice(at, at + ENTRIES_PER_TURN)) {
-      const path = joinPath(dir, entry.name);
-      if (entry.isDirectory()) onDirectory(path);
-      else if ((entry.isFile() || entry.isSymbolicLink()) && walk.interest.wants(path)) files.push(path);
-    }
+  let files: RelPath[] = [];
+  let left = ENTRIES_PER_TURN;
+  for (const entry of entriesOf(walk, dir)) {
+    const path = joinPath(dir, entry.name);
+    if (entry.isDirectory()) onDirectory(path);
+    else if ((entry.isFile() || entry.isSymbolicLink()) && walk.interest.wants(path)) files.push(path);
+    left -= 1;
+    if (left > 0) continue;
     yield files;
+    files = [];
+    left = ENTRIES_PER_TURN;
   }
+  yield files;
 }
 
 /** As {@link listTree}, with pauses in which events are read and other work runs. */
@@ -97,10 +102,21 @@ export async function* findInTurns(
   }
 }
 
-/** Every declared file of the tree. */
+/** What the heap needs for a {@link FoundFile} beside its path. */
+const FOUND_BYTES = 250;
+
+/** Every declared file of the tree. Throws status 69 if they do not fit into half of the heap. */
 export async function findAll(walk: Walk, lookOn: LookOn, signal?: AbortSignal): Promise<FoundFile[]> {
   const found: FoundFile[] = [];
-  for await (const files of findInTurns(walk, lookOn, signal)) for (const file of files) found.push(file);
+  let leftBytes = roomInHeap();
+  for await (const files of findInTurns(walk, lookOn, signal)) {
+    for (const file of files) {
+      found.push(file);
+      leftBytes -= FOUND_BYTES + file.path.length;
+    }
+    if (leftBytes < 0)
+      throw tooManyForHeap(`declared files in ${walk.root.path}`, found.length, 'use narrower patterns');
+  }
   return found;
 }
 
@@ -160,21 +176,13 @@ function foundFile(path: RelPath, stat: fs.BigIntStats): FoundFile | undefined {
   return { path, link: stat.isSymbolicLink(), facts: fileFacts(stat) };
 }
 
-interface Entry {
-  readonly name: string;
-  isDirectory(): boolean;
-  isFile(): boolean;
-  isSymbolicLink(): boolean;
-}
-
-function entriesOf(walk: Walk, dir: RelPath): readonly Entry[] {
+function* entriesOf(walk: Walk, dir: RelPath): Generator<DirectoryEntry> {
   const held = hold(walk, dir);
-  if (held === undefined) return [];
+  if (held === undefined) return;
   try {
-    return walk.enter?.(dir, held.at) === false ? [] : readEntries(held.at);
+    if (walk.enter?.(dir, held.at) !== false) yield* entriesIn(held.at);
   } catch (error) {
     if (!hasVanished(error)) walk.onUnreadable(dir, error);
-    return [];
   } finally {
     held.close();
   }
@@ -188,16 +196,4 @@ function hold(walk: Walk, dir: RelPath): HeldDirectory | undefined {
     if (!hasVanished(error)) walk.onUnreadable(dir, error);
     return undefined;
   }
-}
-
-/** Reads names as strings first, which is twice as fast; as bytes if one of them is not UTF-8. */
-function readEntries(path: string): readonly Entry[] {
-  const entries = fs.readdirSync(path, { withFileTypes: true });
-  if (!entries.some((entry) => entry.name.includes('\uFFFD'))) return entries;
-  return fs.readdirSync(path, { withFileTypes: true, encoding: 'buffer' }).map((entry) => ({
-    name: decodePath(entry.name),
-    isDirectory: () => entry.isDirectory(),
-    isFile: () => entry.isFile(),
-    isSymbolicLink: () => entry.isSymbolicLink(),
-  }));
 }

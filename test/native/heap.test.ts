@@ -81,20 +81,43 @@ describe('a store that lists without end', () => {
   });
 });
 
-it('a directory of very many long names is too much for a listing, and the process says so', async () => {
-  place = openPlace();
-  try {
-    const dir = path.join(place.store, '.capture/t');
+describe('a directory of very many long names', () => {
+  beforeEach(() => {
+    place = openPlace({ below: '/dev/shm' });
+  });
+  afterEach(() => place.close());
+
+  /** Their names alone take more than the heap. */
+  function fill(dir: string, names = 80_000): void {
     fs.mkdirSync(dir, { recursive: true });
     const command = `import os
-for i in range(50000):
+for i in range(${names}):
     os.close(os.open('x' * 240 + str(i), os.O_CREAT))`;
     expect(spawnSync('python3', ['-c', command], { cwd: dir }).status).toBe(0);
+  }
+
+  it('is too much for a listing, and the process says so', async () => {
+    fill(path.join(place.store, '.capture/t'), 50_000);
     const { status, stderr } = await inSmallHeap('array.cjs', ['status', place.store, '--task-name=t'], {});
     expect(stderr).toMatch(TOO_MANY);
     expect(stderr).toContain('names in ');
     expect(status).toBe(69);
-  } finally {
-    place.close();
-  }
+  });
+
+  it('is too much for one put, which says so', async () => {
+    fill(path.join(place.work, 'data'));
+    const { status, stderr } = await inSmallHeap('array.cjs', ['put', 'data', place.store], {});
+    expect(stderr).toMatch(/files to put: there are more than \d+, which fit into memory\s+try: put fewer/);
+    expect(status).toBe(69);
+  });
+
+  it('is no matter to the launcher, which looks among them for declared files that are still written', async () => {
+    fill(place.work);
+    // Its own file is elsewhere: then the kernel is asked which declared files have a writer.
+    const task = `echo 1 >r.dat; setsid sleep 60 >"${place.dir}/log" 2>&1 </dev/null &`;
+    const args = ['--to', place.store, '--index=1', '--task-name=t', '-r', '*.dat', '--', 'sh', '-c', task];
+    const { status, stderr } = await inSmallHeap('capture.cjs', args, {});
+    expect(status, stderr).toBe(0);
+    expect(fs.readFileSync(path.join(place.store, 'r.dat.1'), 'utf8')).toBe('1\n');
+  });
 });

@@ -6,7 +6,9 @@ import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { inputKey } from '../../model/format/keys.ts';
 import { isRecordKey } from '../../model/format/origin.ts';
-import { decodePath, encodePath, joinPath, type RelPath, showPath } from '../../model/path.ts';
+import { encodePath, joinPath, type RelPath, showPath } from '../../model/path.ts';
+import { entriesIn } from '../../native/directory-entries.ts';
+import { roomInHeap, tooManyForHeap } from '../../native/heap.ts';
 
 export interface LocalFile {
   /** As it is opened. */
@@ -24,12 +26,23 @@ export interface LocalFiles {
   readonly leftOut: number;
 }
 
-/** Throws status 66 if a file does not exist, and 64 if two have one name or a name is capture's own. */
+/** What the heap needs for a file or directory beside its path and its name. */
+const ENTRY_BYTES = 150;
+
+/**
+ * Throws status 66 if a file does not exist, 64 if two have one name or a name is capture's own, and 69 if there are more
+ * than fit into half of the heap.
+ */
 export function localFiles(names: readonly string[], log: Log): LocalFiles {
   let leftOut = 0;
+  let leftBytes = roomInHeap();
   const leaveOut = (path: string, name: RelPath, why: string): void => {
     leftOut += 1;
     log.warn(`${showPath(path)} is left out: ${why}`, { event: 'not-stored', path: name });
+  };
+  const keep = (path: string, name: RelPath): void => {
+    leftBytes -= ENTRY_BYTES + path.length + name.length;
+    if (leftBytes < 0) throw tooManyForHeap('files to put', found.size, 'put fewer of them at once');
   };
   const found = new Map<string, LocalFile>();
   const add = (path: string, name: RelPath, sizeBytes: number): void => {
@@ -48,12 +61,13 @@ export function localFiles(names: readonly string[], log: Log): LocalFiles {
         hint: 'leave it out, or give it another name',
       });
     found.set(key, { path, name, key, sizeBytes });
+    keep(path, name);
   };
   for (const path of names) {
     const stat = statOf(path);
     const name = nameOf(path);
     if (stat.isFile()) add(path, name, stat.size);
-    else if (stat.isDirectory()) walk(path, name, { add, leaveOut });
+    else if (stat.isDirectory()) walk(path, name, { add, keep, leaveOut });
     else throw new CaptureError(EXIT.usage, `${showPath(path)} is neither a file nor a directory`);
   }
   return { files: [...found.values()], leftOut };
@@ -76,6 +90,8 @@ function nameOf(path: string): RelPath {
 
 interface Found {
   readonly add: (path: string, name: RelPath, sizeBytes: number) => void;
+  /** Counts what is kept. */
+  readonly keep: (path: string, name: RelPath) => void;
   readonly leaveOut: (path: string, name: RelPath, why: string) => void;
 }
 
@@ -91,18 +107,24 @@ function addOne(path: string, name: RelPath, { add, leaveOut }: Found): void {
   else leaveOut(path, name, 'it is no file');
 }
 
-function walk(dir: string, name: RelPath, found: Found): void {
-  let entries: fs.Dirent<Buffer>[];
-  try {
-    entries = fs.readdirSync(encodePath(dir), { withFileTypes: true, encoding: 'buffer' });
-  } catch (error) {
-    return found.leaveOut(dir, name, reasonOf(error));
-  }
-  for (const entry of entries) {
-    const own = decodePath(entry.name);
-    // Not normalised: `link/..` is the parent of what the link leads to.
-    const [path, inner] = [`${dir.replace(/\/*$/, '/')}${own}`, joinPath(name, own)];
-    if (entry.isDirectory()) walk(path, inner, found);
-    else addOne(path, inner, found);
+/** One directory is open at a time, however deep they are. */
+function walk(top: string, topName: RelPath, found: Found): void {
+  const waiting = [{ dir: top, name: topName }];
+  for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
+    const { dir, name } = at;
+    try {
+      for (const entry of entriesIn(dir)) {
+        // Not normalised: `link/..` is the parent of what the link leads to.
+        const [path, inner] = [`${dir.replace(/\/*$/, '/')}${entry.name}`, joinPath(name, entry.name)];
+        if (!entry.isDirectory()) addOne(path, inner, found);
+        else {
+          found.keep(path, inner);
+          waiting.push({ dir: path, name: inner });
+        }
+      }
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
+      found.leaveOut(dir, name, reasonOf(error));
+    }
   }
 }

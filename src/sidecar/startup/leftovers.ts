@@ -8,7 +8,7 @@ import type { Generation } from '../../model/format/records.ts';
 import { ancestorsOf, type RelPath, showPath } from '../../model/path.ts';
 import { beneath, type WorkDir } from '../../native/beneath.ts';
 import { moveAside } from '../../native/own-dir.ts';
-import { findAll, type FoundFile } from '../../watch/scan.ts';
+import { findInTurns, type FoundFile } from '../../watch/scan.ts';
 import type { RestoreJob } from './restore-job.ts';
 
 /** More names than anybody reads. */
@@ -20,8 +20,10 @@ export async function setLeftoversAside(job: RestoreJob, generation: Generation)
   // Then the local files count, whatever they are.
   if (settings.onLocal === 'newest') return;
   const walk = { root, interest: manifest, onUnreadable: () => undefined };
-  const found = await findAll(walk, 'pool', signal);
-  const leftovers = leftoversOf(found, generation, manifest);
+  const isLeftover = leftoverOf(generation, manifest);
+  const leftovers: RelPath[] = [];
+  for await (const files of findInTurns(walk, 'pool', signal))
+    leftovers.push(...files.filter(isLeftover).map(({ path }) => path));
   if (leftovers.length === 0) return;
   for (const path of leftovers) {
     moveAside(root, path, path);
@@ -36,17 +38,14 @@ export async function setLeftoversAside(job: RestoreJob, generation: Generation)
 }
 
 /** Checkpoint files that are newer than every file of the set, and not in it. */
-function leftoversOf(
-  found: readonly FoundFile[],
-  { members, companions }: Generation,
-  manifest: Manifest,
-): readonly RelPath[] {
+function leftoverOf({ members, companions }: Generation, manifest: Manifest): (found: FoundFile) => boolean {
   const ours = new Set([...members, ...companions].map(({ path }) => path));
   const newestNs = members.map(({ mtimeNs }) => BigInt(mtimeNs)).reduce((a, b) => (a > b ? a : b), 0n);
-  return found
-    .filter(({ path, facts }) => !ours.has(path) && BigInt(facts.mtimeNs) > newestNs)
-    .map(({ path }) => path)
-    .filter((path) => manifest.rolesOf(path).checkpoint && !manifest.rolesOf(path).input);
+  return ({ path, facts }) => {
+    if (ours.has(path) || BigInt(facts.mtimeNs) <= newestNs) return false;
+    const { checkpoint, input } = manifest.rolesOf(path);
+    return checkpoint && !input;
+  };
 }
 
 /** A program may take a directory for a checkpoint by its name alone. */

@@ -43,6 +43,14 @@ export const fdatasyncSync = sync('fdatasync');
 export const readFileSync = sync('readFile');
 export const writeFileSync = sync('writeFile');
 export const readdirSync = sync('readdir');
+/** Reads all names at once. */
+export function opendirSync(
+  path: string,
+  { encoding }: { readonly encoding?: BufferEncoding } = {},
+): { readonly readSync: () => unknown; readonly closeSync: () => void } {
+  const entries = readdirSync(path, { withFileTypes: true, encoding }).values();
+  return { readSync: () => entries.next().value ?? null, closeSync: () => undefined };
+}
 export const mkdirSync = sync('mkdir');
 export const mkdtempSync = sync('mkdtemp');
 export const renameSync = sync('rename');
