@@ -19,7 +19,7 @@ export interface DirectoryEntry {
  * leaves the loop. What is made or removed meanwhile may be among them or not (readdir(3)). Throws as opendir(3) does:
  * ENOENT, ENOTDIR, EACCES, EMFILE.
  */
-export function* entriesIn(path: string): Generator<DirectoryEntry> {
+export function* entriesIn(path: string | Buffer): Generator<DirectoryEntry> {
   // Names as strings are read twice as fast as bytes. Those that are not UTF-8 come in a second pass.
   let isAllText = true;
   for (const entry of readIn(path, 'utf8')) {
@@ -45,25 +45,33 @@ const ENTRY_BYTES = 200;
  * All of them at once, for a caller that moves or removes them. Throws as {@link entriesIn}, and status 69 if they do not
  * fit into half of the heap.
  */
-export function allEntriesIn(path: string): readonly DirectoryEntry[] {
+export function allEntriesIn(path: string | Buffer): readonly DirectoryEntry[] {
   const entries: DirectoryEntry[] = [];
   let leftBytes = roomInHeap();
   for (const entry of entriesIn(path)) {
     entries.push(entry);
     leftBytes -= ENTRY_BYTES + entry.name.length;
     if (leftBytes < 0)
-      throw tooManyForHeap(`names in ${showPath(path)}`, entries.length, 'remove what nobody needs there');
+      throw tooManyForHeap(
+        `names in ${showPath(typeof path === 'string' ? path : decodePath(path))}`,
+        entries.length,
+        'remove what nobody needs there',
+      );
   }
   return entries;
 }
 
-export function isEmptyDirectory(path: string): boolean {
-  const dir = fs.opendirSync(encodePath(path), { encoding: 'buffer' as BufferEncoding });
+export function isEmptyDirectory(path: string | Buffer): boolean {
+  const dir = fs.opendirSync(bytesOf(path), { encoding: 'buffer' as BufferEncoding });
   try {
     return dir.readSync() === null;
   } finally {
     dir.closeSync();
   }
+}
+
+function bytesOf(path: string | Buffer): string | Buffer {
+  return typeof path === 'string' ? encodePath(path) : path;
 }
 
 /** Node puts U+FFFD in place of each byte that is not UTF-8. */
@@ -73,11 +81,11 @@ function isText(name: string): boolean {
 
 /** The types do not know that names can be bytes. */
 function* readIn<Name extends string | Buffer = string>(
-  path: string,
+  path: string | Buffer,
   encoding: 'utf8' | 'buffer',
 ): Generator<fs.Dirent<Name>> {
   const options = { encoding: encoding as BufferEncoding, bufferSize: NAMES_AT_ONCE };
-  const dir = fs.opendirSync(encodePath(path), options);
+  const dir = fs.opendirSync(bytesOf(path), options);
   try {
     for (let entry = dir.readSync(); entry !== null; entry = dir.readSync())
       yield entry as unknown as fs.Dirent<Name>;

@@ -53,6 +53,7 @@ const WHY: Readonly<Record<string, string>> = {
   'store/file/directory.ts':
     'the store: each folder is held beneath it, new names are random (O_EXCL), old ones are not followed',
   'store/file/file.ts': 'the same',
+  'store/file/links.ts': 'the same; a link under a key is followed as its comment says, and only read',
   'store/file/objects.ts': 'the same',
   'watch/self-test.ts': 'a directory in .capture with a name that nobody can guess',
 };

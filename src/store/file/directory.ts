@@ -28,6 +28,7 @@ interface OpenRoot {
   readonly dev: bigint;
   readonly ino: bigint;
   readonly isShared: boolean;
+  readonly owner: number;
 }
 
 /** An open folder that several operations share. */
@@ -63,6 +64,11 @@ export class StoreRoot {
   /** True if a group shares the directory. */
   get isShared(): boolean {
     return this.#held?.isShared ?? false;
+  }
+
+  /** Uid of its owner; undefined before the first use. */
+  get owner(): number | undefined {
+    return this.#held?.owner;
   }
 
   /** Throws `lost` unless the path still names the same directory. A directory that was never seen may be missing. */
@@ -152,8 +158,8 @@ export class StoreRoot {
     this.#refuseIfClosed();
     // A plain descriptor, because a FileHandle without references is closed by the garbage collector.
     const fd = fs.openSync(this.#path, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
-    const { dev, ino, mode } = fs.fstatSync(fd, { bigint: true });
-    this.#held = { fd, dev, ino, isShared: (mode & SET_GROUP_ID) !== 0n };
+    const { dev, ino, mode, uid } = fs.fstatSync(fd, { bigint: true });
+    this.#held = { fd, dev, ino, isShared: (mode & SET_GROUP_ID) !== 0n, owner: Number(uid) };
   }
 }
 
@@ -200,6 +206,8 @@ export interface Layout {
   spotOf(key: string): Spot;
   /** The metadata file of the object with this inode, never that of an earlier or later object. */
   metaSpot(key: string, ino: bigint): Spot;
+  /** {@link StoreRoot.owner} */
+  owner(): number | undefined;
   /** True for files that a listing must hide. */
   isOurs(name: string, folder: string): boolean;
   /** {@link StoreRoot.hold} */
@@ -217,10 +225,11 @@ export interface Layout {
  * records, belong to their user alone, or to the group if a group shares the directory. The umask removes rights as for
  * any new file (open(2)), and the owner can always read and write.
  */
-export function layoutOf(root: string, directory: Pick<StoreRoot, 'isShared' | 'hold'>): Layout {
+export function layoutOf(root: string, directory: Pick<StoreRoot, 'isShared' | 'owner' | 'hold'>): Layout {
   const ownMode = (): number => (directory.isShared ? 0o660 : 0o600);
   return {
     root,
+    owner: () => directory.owner,
     hold: (folder) => directory.hold(folder),
     directoryMode: (folder) => {
       const isOwn = [`${OURS}/`, TASKS_PREFIX].some((own) => `${folder}/`.startsWith(own));

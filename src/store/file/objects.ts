@@ -2,7 +2,7 @@
 // leaves the earlier object and at most a temporary. A read takes size, metadata and bytes from one open file, so a
 // concurrent put that replaces the object does not change them.
 import { randomUUID } from 'node:crypto';
-import { type BigIntStats, constants } from 'node:fs';
+import type { BigIntStats } from 'node:fs';
 import fs from 'node:fs/promises';
 import { errnoOf } from '../../model/errors.ts';
 import { joinPath } from '../../model/path.ts';
@@ -36,6 +36,7 @@ import {
   writeMeta,
   type Layout,
 } from './directory.ts';
+import { type Links, openFile, type OpenFile } from './links.ts';
 
 /** A file next to each temporary, with the key of the put. */
 const KEY_SUFFIX = '.key';
@@ -276,15 +277,10 @@ function headOf(key: string, { stat, meta }: OpenObject): ObjectHead {
   };
 }
 
-/**
- * Whether a link under a key is followed. Users stage inputs with links, and a reader follows them with his own rights.
- * The target of a link is never stored under another key, where others could read it.
- */
-type Links = 'followed' | 'refused';
-
 async function openObject(layout: Layout, key: string, links: Links): Promise<OpenObject | undefined> {
   for (;;) {
-    const opened = await inFolder(layout, layout.spotOf(key), (path) => openFile(path, links)).catch(
+    const rules = { links, storeOwner: layout.owner(), where: `${layout.root}/${key}` };
+    const opened = await inFolder(layout, layout.spotOf(key), (path) => openFile(path, rules)).catch(
       links === 'followed' ? unlessNoObject : unlessMissing,
     );
     if (opened === undefined) return undefined;
@@ -296,22 +292,6 @@ async function openObject(layout: Layout, key: string, links: Links): Promise<Op
     if (found !== 'replaced') return found;
     await file.close();
   }
-}
-
-interface OpenFile {
-  readonly file: fs.FileHandle;
-  readonly isLink: boolean;
-}
-
-/** Must not block on a FIFO (fifo(7)), which is no object. */
-async function openFile(path: string, links: Links): Promise<OpenFile> {
-  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
-  try {
-    return { file: await fs.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK), isLink: false };
-  } catch (error) {
-    if (errnoOf(error) !== 'ELOOP' || links === 'refused') throw error;
-  }
-  return { file: await fs.open(path, O_RDONLY | O_NONBLOCK), isLink: true };
 }
 
 async function describe(

@@ -420,6 +420,53 @@ describe('what another user has put into the directory', () => {
     expect((await store.head('first'))?.sizeBytes).toBe(1);
   });
 
+  // Only root may give a link to another user.
+  describe.runIf(process.getuid?.() === 0)('is a link of another user', () => {
+    const [planter, reader] = [65_533, 65_534];
+    const plant = (target: string, name: string): void => {
+      fs.symlinkSync(target, join(dir, name));
+      fs.lchownSync(join(dir, name), planter, planter);
+    };
+    beforeEach(async () => {
+      await put('first');
+      fs.chownSync(victim, reader, reader);
+    });
+
+    it('to a file of a third one: it is refused, and the message names it', async () => {
+      plant(victim, 'r.dat.0');
+      for (const act of [store.get, store.head])
+        await expect(act('r.dat.0')).rejects.toMatchObject({
+          kind: 'refused',
+          message: expect.stringContaining(
+            `${dir}/r.dat.0: user ${planter} has made a link there, to a file of user ${reader}`,
+          ),
+        });
+    });
+
+    it('in the place of the target of our own link: it is refused', async () => {
+      fs.symlinkSync('other', join(dir, 'r.dat.0'));
+      plant(victim, 'other');
+      await expect(store.get('r.dat.0')).rejects.toMatchObject({ kind: 'refused' });
+    });
+
+    it.each<[string, () => void]>([
+      ['the file is also theirs', () => fs.chownSync(victim, planter, planter)],
+      ['the directory of the store is theirs', () => fs.chownSync(dir, planter, planter)],
+    ])('which is followed if %s', async (_, give) => {
+      give();
+      const opened = await openStore({ url: `file://${dir}`, flags: [], unfenced: false }, { budgetMs: 0 });
+      plant(victim, 'r.dat.0');
+      expect((await opened.head('r.dat.0'))?.sizeBytes).toBe(4);
+      await opened.close();
+    });
+
+    it('in a circle: it is no object', async () => {
+      plant('other', 'r.dat.0');
+      plant('r.dat.0', 'other');
+      expect(await store.head('r.dat.0')).toBeUndefined();
+    });
+  });
+
   it('is not written through if it is a link under a key: a put replaces the link', async () => {
     await put('first');
     fs.symlinkSync(victim, join(dir, 'r.dat.0'));
