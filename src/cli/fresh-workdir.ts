@@ -50,7 +50,8 @@ export async function openFreshWorkdir(
     ended: async (status, hasRun) => {
       try {
         // The task's own status may be the same: the sidecar's mark decides.
-        if (status === EXIT.ok || (status === EXIT.fenced && dir.isFenced())) await dir.remove();
+        if (status === EXIT.ok || (status === EXIT.fenced && dir.isFenced()))
+          await dir.remove().catch(() => undefined); // `close` tries again, and says what stays
         else if (hasRun && status !== preemptedStatus)
           await (isInMemory(scratch.root) && !dir.isUnsaved()
             ? tellRemoved(dir, log)

@@ -227,8 +227,8 @@ function taskDir(root: string, held: HeldDir, inside: string, keepsLog: boolean)
       fs.mkdirSync(inside, { mode: 0o700 });
     },
     remove: async () => {
-      await removeTree(inside);
-      await removeTree(log);
+      // The sidecar's mark goes with it. If a rest stays, its name says that it is no task's any more.
+      for (const name of moved(inside, `${inside}.done-${randomUUID()}`)) await removeTree(name); // oxlint-disable-line no-await-in-loop -- two
     },
     clear: async () => {
       await removeTree(inside);

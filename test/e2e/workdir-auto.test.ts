@@ -58,6 +58,20 @@ it('makes a directory for its user alone, in memory, and removes it when all is 
   expect(fs.readdirSync(tmp)).toEqual([]);
 });
 
+it.runIf(process.getuid?.() === 0)(
+  'says of a directory with a mount in it only that it cannot be removed, when all is stored',
+  async () => {
+    const task = 'mkdir m && mount -t tmpfs none m && echo 1 >r.dat';
+    const options = ['--workdir', 'auto', '--index', '3', '-r', 'r.dat', '--to', place.store];
+    const run = place.exec(['unshare', '-m', BIN, ...options, '--', 'sh', '-c', task], { TMPDIR: tmp });
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(run.stderr()).toMatch(/capture-work\.\w{6}\/3\.done-[\w-]+ cannot be removed: .*EBUSY/);
+    expect(run.stderr()).not.toContain('may not have stored');
+    expect(run.stderr().match(/stays|cannot be removed/g)).toHaveLength(1);
+    expect(place.text('r.dat.3')).toBe('1\n');
+  },
+);
+
 describe('the directory goes', () => {
   it('with an attempt that is preempted, before Slurm is asked to requeue it', async () => {
     const bin = path.join(place.dir, 'bin');
