@@ -40,7 +40,7 @@ export const putCommand: Command<PutRequest> = {
       1: 'something is not: another object has its name, it changed while it was read, it cannot be read, or is no file',
       64: 'an option or the <url> is wrong',
       66: 'a file does not exist',
-      69: 'the store cannot be used',
+      69: 'the store cannot be used, or there are more files than fit into memory',
     },
     examples: [
       'capture put in.melt s3://lab/melt',
