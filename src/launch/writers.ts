@@ -86,7 +86,7 @@ export class Writers {
       let count = 0;
       for (const entry of this.#entries(dir)) {
         const path = joinPath(dir, entry.name);
-        if (entry.isDirectory()) waiting.push(path);
+        if (entry.isDirectory() && this.#declared.canHold(path)) waiting.push(path);
         else if (this.#declared.wants(path)) this.#look(path, found);
         count += 1;
         // oxlint-disable-next-line no-await-in-loop -- signals are relayed meanwhile
@@ -102,7 +102,6 @@ export class Writers {
   }
 
   *#entries(dir: RelPath): Generator<DirectoryEntry> {
-    if (!this.#declared.canHold(dir)) return;
     try {
       const held = holdDirectory(this.#root, dir);
       try {

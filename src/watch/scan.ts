@@ -31,14 +31,33 @@ export interface Walk {
   readonly onUnreadable: (dir: RelPath, error: unknown) => void;
 }
 
+const NARROWER = 'use narrower patterns';
 /** Entries between two pauses, about 1 ms: other tasks wait meanwhile. */
 const ENTRIES_PER_TURN = 64;
 
+/** What the heap needs for the path of a directory beside its text. */
+const PATH_BYTES = 150;
+
 /** The declared files and links below `from`, in pieces of one directory each. Without pauses. */
 export function* listTree(walk: Walk, from: RelPath = ''): Generator<readonly RelPath[]> {
-  const waiting = [from];
-  for (let dir = waiting.pop(); dir !== undefined; dir = waiting.pop())
-    if (walk.interest.canHold(dir)) yield* listDirectory(walk, dir, (below) => waiting.push(below));
+  const waiting: RelPath[] = [];
+  let leftBytes = roomInHeap();
+  let isTold = false;
+  const add = (dir: RelPath): void => {
+    if (!walk.interest.canHold(dir)) return;
+    if (leftBytes >= 0) {
+      waiting.push(dir);
+      leftBytes -= PATH_BYTES + dir.length;
+    } else if (!isTold) {
+      isTold = true;
+      walk.onUnreadable(dir, tooManyForHeap('directories to look into', waiting.length, NARROWER));
+    }
+  };
+  add(from);
+  for (let dir = waiting.pop(); dir !== undefined; dir = waiting.pop()) {
+    leftBytes += PATH_BYTES + dir.length;
+    yield* listDirectory(walk, dir, add);
+  }
 }
 
 /** The declared files and links of one directory, which may hold more names than fit into memory. `onDirectory` gets its subdirectories. */
@@ -114,8 +133,7 @@ export async function findAll(walk: Walk, lookOn: LookOn, signal?: AbortSignal):
       found.push(file);
       leftBytes -= FOUND_BYTES + file.path.length;
     }
-    if (leftBytes < 0)
-      throw tooManyForHeap(`declared files in ${walk.root.path}`, found.length, 'use narrower patterns');
+    if (leftBytes < 0) throw tooManyForHeap(`declared files in ${walk.root.path}`, found.length, NARROWER);
   }
   return found;
 }

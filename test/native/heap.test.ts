@@ -11,23 +11,30 @@ import { openS3Place, type S3Place } from '../e2e/s3-place.ts';
 import type { Fault } from '../s3-server/faults.ts';
 
 const TOO_MANY = /there are more than \d+, which fit into memory\s+try: .*use another prefix/;
-const SMALL_HEAP = ['--max-old-space-size=24', '--max-semi-space-size=1'];
+const SMALL_MB = 24;
 
 interface Ended {
   readonly status: number | null;
+  readonly stdout: string;
   readonly stderr: string;
 }
 
-async function inSmallHeap(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<Ended> {
+async function inSmallHeap(
+  program: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  heapMb = SMALL_MB,
+): Promise<Ended> {
   const child: ChildProcess = spawn(
     process.execPath,
-    [...SMALL_HEAP, path.resolve('dist', program), ...args],
-    { cwd: place.work, env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'pipe'] },
+    [`--max-old-space-size=${heapMb}`, '--max-semi-space-size=1', path.resolve('dist', program), ...args],
+    { cwd: place.work, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] },
   );
-  let stderr = '';
+  let [stdout, stderr] = ['', ''];
+  child.stdout?.on('data', (text) => (stdout += String(text)));
   child.stderr?.on('data', (text) => (stderr += String(text)));
   const [status] = (await once(child, 'close')) as [number | null];
-  return { status, stderr };
+  return { status, stdout, stderr };
 }
 
 let place: Place;
@@ -88,11 +95,11 @@ describe('a directory of very many long names', () => {
   afterEach(() => place.close());
 
   /** Their names alone take more than the heap. */
-  function fill(dir: string, names = 80_000): void {
+  function fill(dir: string, names = 80_000, make = 'os.mknod'): void {
     fs.mkdirSync(dir, { recursive: true });
     const command = `import os
 for i in range(${names}):
-    os.close(os.open('x' * 240 + str(i), os.O_CREAT))`;
+    ${make}('x' * 240 + str(i))`;
     expect(spawnSync('python3', ['-c', command], { cwd: dir }).status).toBe(0);
   }
 
@@ -109,6 +116,33 @@ for i in range(${names}):
     const { status, stderr } = await inSmallHeap('array.cjs', ['put', 'data', place.store], {});
     expect(stderr).toMatch(/files to put: there are more than \d+, which fit into memory\s+try: put fewer/);
     expect(status).toBe(69);
+  });
+
+  it('is too much for --dry-run if all are declared, which says so', async () => {
+    fill(place.work);
+    const args = ['--to', place.store, '--index=1', '--task-name=t', '-r', '*', '--dry-run', '--', 'true'];
+    // The program of a run alone takes more than a third of the small one.
+    const { status, stderr } = await inSmallHeap('capture.cjs', args, {}, 2 * SMALL_MB);
+    expect(stderr).toMatch(/declared files in .*: there are more than \d+, which fit into memory/);
+    expect(status).toBe(69);
+  });
+
+  it('of directories is too much for a walk, which says that it has not seen all', async () => {
+    fill(place.work, 80_000, 'os.mkdir');
+    const args = [
+      '--to',
+      place.store,
+      '--index=1',
+      '--task-name=t',
+      '-r',
+      '**/r.dat',
+      '--dry-run',
+      '--',
+      'true',
+    ];
+    const { status, stdout } = await inSmallHeap('capture.cjs', args, {}, 2 * SMALL_MB);
+    expect(stdout).toMatch(/cannot read x{240}\d+\n/);
+    expect(status).toBe(0);
   });
 
   it('is no matter to the launcher, which looks among them for declared files that are still written', async () => {
