@@ -20,8 +20,8 @@ import { type State, stateOf } from './state.ts';
 import type { StoredArray } from './stored-array.ts';
 import type { IndexRow, Survey } from './survey.ts';
 
-/** For each program. */
-const ANSWERS_WITHIN_MS = 10_000;
+/** For each program. A line for each job of a large cluster fits. */
+const ANSWER = { withinMs: 10_000, mostBytes: 64 * 2 ** 20 };
 /** Their ids fit into one word of a command line (execve(2), MAX_ARG_STRLEN). The others stay unknown. */
 const MOST_JOBS = 10_000;
 
@@ -140,7 +140,7 @@ export class SlurmJobs {
     );
     let why = 'its answer is not understood';
     try {
-      const parsed = parse(await askProgram(program, args, { env, signal, withinMs: ANSWERS_WITHIN_MS }));
+      const parsed = parse(await askProgram(program, args, { env, signal, ...ANSWER }));
       if (parsed !== undefined) return parsed;
     } catch (error) {
       signal.throwIfAborted();

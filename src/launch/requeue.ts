@@ -1,13 +1,11 @@
 // The launcher's last act for a preempted task: it asks Slurm to requeue the job. The exit status counts, so a failure
 // here is only a warning.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { reasonOf } from '../model/errors.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import { requeueRule, type SlurmJob } from '../model/slurm-job.ts';
-import { formatMs } from '../model/units.ts';
+import { askProgram } from '../native/ask-program.ts';
 import { clockMs } from '../native/clock.ts';
-import { sendSignal } from '../native/processes.ts';
+import { noteOwnChild } from './own-children.ts';
 
 /** For both calls together: a controller that does not answer must not keep the node busy. */
 const ANSWERS_WITHIN_MS = 10_000;
@@ -53,33 +51,13 @@ export async function requeue(
 }
 
 /** Its output. Throws with its error message if it fails or does not answer. */
-async function scontrol(
+function scontrol(
   args: readonly string[],
   { ownChildren, endByMs }: { readonly ownChildren: Set<number>; readonly endByMs: number },
 ): Promise<string> {
-  const timeout = Math.max(LEAST_MS, endByMs - clockMs());
-  const child = spawn('/bin/sh', ['-c', SCONTROL_IGNORING_SIGNALS, 'scontrol', ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true,
+  return askProgram('/bin/sh', ['-c', SCONTROL_IGNORING_SIGNALS, 'scontrol', ...args], {
+    withinMs: Math.max(LEAST_MS, endByMs - clockMs()),
+    // Otherwise the reaper of orphans would take its exit status.
+    started: (child) => noteOwnChild(child, ownChildren),
   });
-  const { pid } = child;
-  // Otherwise the reaper of orphans would take its exit status.
-  if (pid !== undefined) ownChildren.add(pid);
-  const said = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name].setEncoding('utf8').on('data', (text: string) => {
-      said[name] += text;
-    });
-  }
-  // Kill its whole group: a site's wrapper of that name may have started the real scontrol, which holds the pipes.
-  const late = setTimeout(() => pid !== undefined && sendSignal(-pid, 'SIGKILL'), timeout);
-  try {
-    const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
-    if (code === 0) return said.stdout;
-    const how = signal === null ? `exit ${code}` : `no answer within ${formatMs(timeout)}`;
-    throw new Error(said.stderr.trim().split('\n', 1)[0] || `scontrol ${args.join(' ')}: ${how}`);
-  } finally {
-    clearTimeout(late);
-    if (pid !== undefined) ownChildren.delete(pid);
-  }
 }

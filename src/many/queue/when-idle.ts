@@ -1,14 +1,13 @@
 // --when-idle: while somebody uses this machine, its tasks go to other workers. Every few seconds it checks logind's
 // sessions, and when somebody last typed at a terminal, as w(1) shows it.
-import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { noteOwnChild } from '../../launch/own-children.ts';
 import type { Log } from '../../log/log.ts';
 import { formatMs } from '../../model/units.ts';
+import { askProgram } from '../../native/ask-program.ts';
 import { clockMs } from '../../native/clock.ts';
 import type { Pausing } from './pausing.ts';
 
@@ -69,13 +68,11 @@ export async function unusedForMs(
 async function byLogind(nowMs: number, env: NodeJS.ProcessEnv, ownChildren: Set<number>): Promise<number> {
   try {
     // Without a session, loginctl shows the properties of the manager, for all sessions (loginctl(1), show-session).
-    const asked = promisify(execFile)(
+    const stdout = await askProgram(
       'loginctl',
       ['show-session', '--property=IdleHint', '--property=IdleSinceHint', '--property=NCurrentSessions'],
-      { timeout: ANSWER_MS, env },
+      { withinMs: ANSWER_MS, env, started: (child) => noteOwnChild(child, ownChildren) },
     );
-    noteOwnChild(asked.child, ownChildren);
-    const { stdout } = await asked;
     return idleByLogind(stdout, nowMs);
   } catch {
     // No systemd, as in a container: the terminals decide.

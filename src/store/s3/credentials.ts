@@ -8,7 +8,7 @@ import { untilAborted } from '../../model/waiting.ts';
 import { startTimer } from '../../native/clock.ts';
 import { bounded, type Bounds, GIVEN_UP } from './bounded.ts';
 import { handlerOf, SILENT } from './handler.ts';
-import { execProgram } from './program.ts';
+import { CALL_WITHIN_MS, execProgram } from './program.ts';
 import type { Transport } from './transport.ts';
 
 /** The keys for signatures. */
@@ -26,9 +26,6 @@ export interface Keys {
  */
 export type KeySource = (signal?: AbortSignal) => Promise<Keys>;
 
-/** For one call of the chain: a process may hang, and roles take several requests. */
-const LIMIT_MS = 60_000;
-
 interface Call {
   readonly keys: Promise<Keys>;
   readonly stop: AbortController;
@@ -40,7 +37,7 @@ export function credentialChain(
   transport: Transport,
   region: string,
   bounds?: Bounds,
-  limitMs = LIMIT_MS,
+  limitMs = CALL_WITHIN_MS,
 ): KeySource {
   // Otherwise the SDK's warning about old Node versions would go to the task's terminal.
   process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] = 'true';

@@ -78,6 +78,19 @@ it('a provider of keys may report when they expire', async () => {
   });
 });
 
+it('a program for keys may leave a process behind that holds its output', async () => {
+  const given = JSON.stringify({ Version: 1, AccessKeyId: 'A', SecretAccessKey: 's' });
+  const leaves = `#!/bin/sh\nsetsid sleep 300 &\necho $! >>${dir}/pids\necho '${given}'\n`;
+  fs.writeFileSync(join(dir, 'agent'), leaves, { mode: 0o755 });
+  try {
+    const found = await accessWith(profile({ config: `credential_process = ${join(dir, 'agent')}\n` }));
+    expect(found).toEqual({ expiresMs: undefined, isSession: false, isRenewable: true });
+  } finally {
+    for (const pid of fs.readFileSync(join(dir, 'pids'), 'utf8').trim().split('\n'))
+      process.kill(Number(pid), 'SIGKILL');
+  }
+});
+
 it('missing keys are reported', async () => {
   await expect(accessWith({})).rejects.toMatchObject({
     name: 'StoreError',
