@@ -11,24 +11,34 @@ export interface Pace {
   readonly everyMs: number;
   /** After the time at which everything should have ended. */
   readonly lateMs: number;
+  /** Instead of `everyMs` before it says anything: a program on a slow file system may load for minutes. */
+  readonly startingMs: number;
+  /** A start that takes longer is reported. */
+  readonly slowStartMs: number;
 }
 
-const PACE: Pace = { everyMs: 30_000, lateMs: 5000 };
+const PACE: Pace = { everyMs: 30_000, lateMs: 5000, startingMs: 100_000, slowStartMs: 10_000 };
+/** A sidecar that says nothing is killed this long after its start, earlier if everything should have ended. */
+export const STARTS_WITHIN_MS = PACE.startingMs * (MOST_UNANSWERED + 1);
 const ASK: Ask = { kind: 'ask' };
 
 export class Heartbeat {
   readonly #child: ChildProcess;
   readonly #pace: Pace;
+  readonly #slowStart: NodeJS.Timeout;
   #unanswered = 0;
   #deadlineMs = Infinity;
   #timer: NodeJS.Timeout | undefined;
-  #isRunning = false;
+  #isStarting = true;
+  #isOver = false;
   #hasKilled = false;
 
-  /** Asks nothing before the first {@link heard}: a program on a slow file system may load for minutes. */
-  constructor(child: ChildProcess, pace = PACE) {
+  /** `slow` is called once if it says nothing for a while after its start. The caller closes. */
+  constructor(child: ChildProcess, slow: () => void, pace = PACE) {
     this.#child = child;
     this.#pace = pace;
+    this.#slowStart = setTimeout(slow, pace.slowStartMs).unref();
+    this.#arm();
   }
 
   /** True if it killed the sidecar. */
@@ -39,25 +49,29 @@ export class Heartbeat {
   /** The sidecar said something. */
   heard(): void {
     this.#unanswered = 0;
-    if (this.#isRunning) return;
-    this.#isRunning = true;
+    if (!this.#isStarting) return;
+    this.#isStarting = false;
+    clearTimeout(this.#slowStart);
     this.#arm();
   }
 
   /** When everything should have ended, ms since the epoch. */
   endsAt(deadlineMs: number | undefined): void {
     this.#deadlineMs = deadlineMs ?? Infinity;
-    if (this.#isRunning) this.#arm();
+    this.#arm();
   }
 
   close(): void {
-    this.#isRunning = false;
+    this.#isOver = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#slowStart);
   }
 
   #arm(): void {
     clearTimeout(this.#timer);
-    const { everyMs, lateMs } = this.#pace;
+    if (this.#isOver) return;
+    const { lateMs } = this.#pace;
+    const everyMs = this.#isStarting ? this.#pace.startingMs : this.#pace.everyMs;
     const leftMs = this.#deadlineMs - clockMs();
     this.#timer = setTimeout(() => this.#beat(), leftMs <= 0 ? lateMs : Math.min(everyMs, leftMs)).unref();
   }

@@ -107,6 +107,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   sidecar.start({
     heard: (news) => supervision.heard(news),
     warn: (line, hint) => say(line, 'warn', { event: 'sidecar-restarted', hint }),
+    slow: (line, hint) => say(line, 'warn', { hint }),
   });
   try {
     const launched: Launch = {

@@ -37,15 +37,21 @@ export interface SidecarLink {
 
 type OnMessage = (message: FromSidecar) => void;
 
+interface LinkEvents {
+  readonly hear: OnMessage;
+  /** It has said nothing for a while after its start. */
+  readonly slow: () => void;
+}
+
 /** Updates `ownChildren`. */
 export function linkToChild(
   { child, gone }: StartedSidecar,
-  hear: OnMessage,
+  { hear, slow }: LinkEvents,
   ownChildren: Set<number>,
   pace?: Pace,
 ): SidecarLink {
   noteOwnChild(child, ownChildren);
-  const heartbeat = new Heartbeat(child, pace);
+  const heartbeat = new Heartbeat(child, slow, pace);
   child.on('message', (message: FromSidecar | Alive) => {
     heartbeat.heard();
     if (message.kind !== 'alive') hear(message);

@@ -8,6 +8,7 @@ import type { Settings } from '../model/format/settings.ts';
 import { formatMs } from '../model/units.ts';
 import { type BackOff, newDeferred, pauseAfter } from '../model/waiting.ts';
 import { clockMs, clockOffsetMs } from '../native/clock.ts';
+import { STARTS_WITHIN_MS } from './heartbeat.ts';
 import { withoutShim } from './inherited.ts';
 import { type SidecarGone, linkToChild, linkToShared, type SidecarLink } from './sidecar-link.ts';
 import { type StartedSidecar, startSidecar } from './sidecar-start.ts';
@@ -41,6 +42,8 @@ export interface SidecarOptions {
 interface SidecarEvents {
   readonly heard: (news: SidecarReport) => void;
   readonly warn: (line: string, hint?: string) => void;
+  /** It has said nothing for a while after its start. */
+  readonly slow: (line: string, hint: string) => void;
 }
 
 export class SidecarProcess {
@@ -106,7 +109,7 @@ export class SidecarProcess {
   start(events: SidecarEvents): void {
     let link: SidecarLink;
     try {
-      link = this.#open((message) => this.#hear(message, events));
+      link = this.#open(events);
     } catch (error) {
       return this.#replace(reasonOf(error), events); // spawn throws ENOMEM synchronously; the task must not notice
     }
@@ -146,12 +149,18 @@ export class SidecarProcess {
     await this.#link?.close();
   }
 
-  #open(hear: (message: FromSidecar) => void): SidecarLink {
+  #open(events: SidecarEvents): SidecarLink {
+    const hear = (message: FromSidecar): void => this.#hear(message, events);
     if (this.#shared !== undefined) return linkToShared(this.#shared, hear);
     const { entry, ownChildren } = this.#options;
     const started = this.#waiting ?? startSidecar(entry);
     this.#waiting = undefined;
-    return linkToChild(started, hear, ownChildren);
+    const slow = (): void =>
+      events.slow(
+        `the sidecar has not answered yet; ${formatMs(STARTS_WITHIN_MS)} after its start it is killed`,
+        'wait if the file system of the installation is slow; if not, look whether the limit of processes is reached (ulimit -u; pids.max of the cgroup)',
+      );
+    return linkToChild(started, { hear, slow }, ownChildren);
   }
 
   #lost({ how, wasThere }: SidecarGone, events: SidecarEvents): void {

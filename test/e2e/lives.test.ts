@@ -44,6 +44,18 @@ it('a sidecar that is stopped holds up no run that was told to end: it is killed
   expect(await run.status).toBeGreaterThan(0);
 });
 
+it('a sidecar that hangs at its start is reported, and holds up no run that is told to end', async () => {
+  const hang = place.at('hang.cjs');
+  const forEver = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)';
+  fs.writeFileSync(hang, `if (process.argv[1]?.endsWith('sidecar.cjs')) ${forEver};`);
+  const run = place.run(['-r', 'r', '--grace', '1s'], ['touch', 'r'], { NODE_OPTIONS: `--require=${hang}` });
+  await run.says('the sidecar has not answered yet; 5 min 0 s after its start it is killed');
+  expect(run.stderr()).toMatch(/\n {2}try: [^\n]*ulimit -u/);
+  process.kill(run.pid, 'SIGTERM');
+  expect(await run.status).toBe(75);
+  expect(fs.existsSync(place.at('r'))).toBe(false);
+});
+
 describe('a sidecar that is killed', () => {
   it('after it has sent a checkpoint that no record names is replaced by one that gives it another key', async () => {
     const task = `echo a > a.chk; until ls "$S" | grep -q '^a.chk'; do sleep 0.02; done; echo sent
