@@ -69,7 +69,7 @@ describe('a store that lists without end', () => {
 
   it('of output: capture logs', async () => {
     listEndlessly(outputPrefix({ taskName: 'sh', index: '0' }));
-    const { status, stderr } = await inSmallHeap('array.cjs', ['logs', ...where()], s3.env);
+    const { status, stderr } = await inSmallHeap('array.cjs', ['logs', ...where(), '--index=0'], s3.env);
     expect(stderr).toMatch(TOO_MANY);
     expect(stderr).toContain('pieces of output');
     expect(status).toBe(69);

@@ -25,6 +25,8 @@ interface Asker {
   readonly bounds: Bounds;
   readonly giveUp: (why: Error) => void;
   givenUp: Error | undefined;
+  /** Of its newest request. */
+  server: string | undefined;
 }
 
 /** Published for each request once its last byte is written (Node, "Diagnostics Channel"). */
@@ -36,7 +38,8 @@ let mayGoOn = false;
 
 /**
  * Returns the result of `act`. If one of its requests receives too much or takes too long, that request and all later
- * ones are destroyed, and this rejects with an error named {@link GIVEN_UP}. `act` may end later, or never.
+ * ones are destroyed, and this rejects with an error named {@link GIVEN_UP}. `act` may end later, or never. The same
+ * error says which server gave an answer that was not understood.
  */
 export async function bounded<T>(act: () => Promise<T>, bounds = BOUNDS, signal?: AbortSignal): Promise<T> {
   if (!isWatching) {
@@ -46,8 +49,8 @@ export async function bounded<T>(act: () => Promise<T>, bounds = BOUNDS, signal?
   underWay += 1;
   try {
     return await new Promise((resolve, reject) => {
-      const asker = { bounds, signal, giveUp: reject, givenUp: undefined };
-      void askers.run(asker, () => act().then(resolve, reject));
+      const asker: Asker = { bounds, signal, giveUp: reject, givenUp: undefined, server: undefined };
+      void askers.run(asker, () => act().then(resolve, (error) => reject(named(error, asker.server))));
     });
   } catch (error) {
     // It may go on, and its requests must be known.
@@ -65,14 +68,21 @@ export function signalOfCall(): AbortSignal | undefined {
   return askers.getStore()?.signal;
 }
 
+/** The server that the call which this runs in has asked last; undefined if it has asked none. */
+export function serverOfCall(): string | undefined {
+  return askers.getStore()?.server;
+}
+
 function bind(request: ClientRequest): void {
   const asker = askers.getStore();
   if (asker === undefined) return;
   const { bytes, ms } = asker.bounds;
+  const server = serverOf(request);
+  asker.server = server;
   // The SDK retries.
   if (asker.givenUp !== undefined) request.destroy(asker.givenUp);
   const giveUp = (why: string): void => {
-    asker.givenUp ??= tooMuch(request, why);
+    asker.givenUp ??= newGivenUp(server, why);
     asker.giveUp(asker.givenUp);
     request.destroy(asker.givenUp);
   };
@@ -91,7 +101,17 @@ function bind(request: ClientRequest): void {
   });
 }
 
-function tooMuch(request: ClientRequest, why: string): Error {
-  const server = `${request.protocol}//${String(request.getHeader('host'))}`;
+function serverOf(request: ClientRequest): string {
+  return `${request.protocol}//${String(request.getHeader('host'))}`;
+}
+
+/** The SDK's errors about the content of an answer do not say whose it is. */
+function named(error: unknown, server: string | undefined): unknown {
+  const isAboutContent = error instanceof TypeError || error instanceof SyntaxError;
+  if (server === undefined || !isAboutContent) return error;
+  return newGivenUp(server, `its answer is not understood (${error.message})`);
+}
+
+function newGivenUp(server: string, why: string): Error {
   return Object.assign(new Error(`${server}: ${why}`), { name: GIVEN_UP });
 }

@@ -14,6 +14,7 @@ import type { Keys, KeySource } from './credentials.ts';
 import { keysOfVariables, locationOf, newKeySource, type BucketLocation } from './environment.ts';
 import { detailsOf, failureOf, mayBeExpired, type Failure } from './failure.ts';
 import { LateWrites } from './late.ts';
+import { refuseSpecialFiles } from './special-files.ts';
 import { openTransport, type Answer, type Transport, type TransportTuning } from './transport.ts';
 import { objectHeaders, type ObjectParams, objectParams } from './object-options.ts';
 import { isDirectory, PATH_STYLE, splitUrl } from './url.ts';
@@ -105,6 +106,7 @@ export async function openBucket(
       hint: 'write s3://bucket/prefix',
     });
   }
+  refuseSpecialFiles(process.env);
   const location = await locationOf(name, settings.flags.includes(PATH_STYLE));
   const transport = openTransport(tuning);
   const isSession = isDirectory(name);

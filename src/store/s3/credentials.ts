@@ -3,12 +3,13 @@
 // ECS and EC2 are bounded, and so is each call as a whole. All callers share one call, and each waits with its own
 // signal. A call that nobody waits for is ended.
 import { defaultProvider } from '@aws-sdk/credential-provider-node';
-import { externalDataInterceptor } from '@smithy/core/config';
+import { externalDataInterceptor, loadSharedConfigFiles } from '@smithy/core/config';
 import { untilAborted } from '../../model/waiting.ts';
 import { startTimer } from '../../native/clock.ts';
-import { bounded, type Bounds, GIVEN_UP } from './bounded.ts';
+import { bounded, type Bounds, GIVEN_UP, serverOfCall } from './bounded.ts';
 import { handlerOf, SILENT } from './handler.ts';
 import { CALL_WITHIN_MS, execProgram } from './program.ts';
+import { refuseSpecialFile } from './special-files.ts';
 import type { Transport } from './transport.ts';
 
 /** The keys for signatures. */
@@ -47,9 +48,16 @@ export function credentialChain(
   let provide = defaultProvider(options);
   const ask = async (stop: AbortController): Promise<Keys> => {
     const { signal } = stop;
-    const timer = startTimer(limitMs, () => stop.abort(tooSlow(limitMs)));
+    const timer = startTimer(limitMs, () => stop.abort(givenUp(`no answer in ${limitMs / 1000} s`)));
     try {
-      const act = (): Promise<Keys> => provide({ callerClientConfig: clients });
+      const act = async (): Promise<Keys> => {
+        await refuseTokenFiles();
+        const keys = await provide({ callerClientConfig: clients });
+        // The SDK would use them for ever.
+        if (Number.isNaN(keys.expiration?.getTime()))
+          throw givenUp('their Expiration is no time', serverOfCall());
+        return keys;
+      };
       return await untilAborted(bounded(act, bounds, signal), signal);
     } catch (error) {
       // The old provider would wait for the request that was given up.
@@ -82,7 +90,13 @@ export function credentialChain(
   };
 }
 
-function tooSlow(limitMs: number): Error {
-  const why = `their source: no answer in ${limitMs / 1000} s`;
-  return Object.assign(new Error(why), { name: GIVEN_UP });
+/** The SDK reads the token of a profile synchronously. */
+async function refuseTokenFiles(): Promise<void> {
+  const { configFile, credentialsFile } = await loadSharedConfigFiles({ ignoreCache: true });
+  for (const profile of [...Object.values(configFile), ...Object.values(credentialsFile)])
+    refuseSpecialFile('web_identity_token_file', profile['web_identity_token_file']);
+}
+
+function givenUp(why: string, source = 'their source'): Error {
+  return Object.assign(new Error(`${source}: ${why}`), { name: GIVEN_UP });
 }

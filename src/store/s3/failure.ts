@@ -139,7 +139,7 @@ export function failureOf(error: unknown, endpoint: string): Failure {
 }
 
 /** Error names that stand for "no code", in this driver and in the SDK's credential sources. */
-const NO_CODE = /^(Error|GivenUp|Unknown|UnknownError|Unanswered|SyntaxError|NotFromS3|\d+)$/;
+const NO_CODE = /^(Error|GivenUp|Unknown|UnknownError|Unanswered|SyntaxError|NotFromS3|StoreError|\d+)$/;
 
 /** Answers to HEAD have no body, so expired credentials give only status 400. */
 export function mayBeExpired({ kind, status, code }: Failure): boolean {
@@ -195,7 +195,8 @@ function meaningOfNetwork(error: unknown, name: string, code: string, endpoint: 
       ? { kind: 'transient', why: `${endpoint} broke the connection` }
       : { kind: 'transient', why, hint };
   }
-  return { kind: 'refused', why: field(error, 'message') ?? 'the request could not be sent' };
+  const why = field(error, 'message') ?? 'the request could not be sent';
+  return { kind: 'refused', why, hint: field(error, 'hint') };
 }
 
 /** The status of the server, or of another one that the SDK has asked for credentials. */

@@ -1,4 +1,5 @@
 // What the driver says of the keys that it is used with: a session, its end, and whether they are read again.
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import { join } from 'node:path';
@@ -89,6 +90,54 @@ it('a program for keys may leave a process behind that holds its output', async 
     for (const pid of fs.readFileSync(join(dir, 'pids'), 'utf8').trim().split('\n'))
       process.kill(Number(pid), 'SIGKILL');
   }
+});
+
+describe('a FIFO that nobody writes', () => {
+  const fifo = (): string => {
+    execFileSync('mkfifo', [join(dir, 'fifo')]);
+    return join(dir, 'fifo');
+  };
+  const refusal = (setting: string): object => ({
+    name: 'StoreError',
+    kind: 'refused',
+    message: expect.stringContaining(
+      `${setting} names ${join(dir, 'fifo')}, which is no regular file`,
+    ) as string,
+    hint: expect.stringContaining('into a file') as string,
+  });
+
+  it.each([
+    'AWS_CONFIG_FILE',
+    'AWS_SHARED_CREDENTIALS_FILE',
+    'AWS_CA_BUNDLE',
+    'AWS_WEB_IDENTITY_TOKEN_FILE',
+    'AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE',
+  ])('is refused as %s, without waiting for it', async (name) => {
+    await expect(accessWith({ [name]: fifo(), AWS_ROLE_ARN: 'arn:x' })).rejects.toMatchObject(refusal(name));
+  });
+
+  it('is refused as the token of a profile, without waiting for it', async () => {
+    const config = `role_arn = arn:x\nweb_identity_token_file = ${fifo()}\n`;
+    await expect(accessWith(profile({ config }))).rejects.toMatchObject(refusal('web_identity_token_file'));
+  });
+
+  it('is no missing file: /dev/null is an empty profile', async () => {
+    const nothing = { AWS_CONFIG_FILE: '/dev/null', AWS_SHARED_CREDENTIALS_FILE: join(dir, 'none') };
+    expect(await accessWith({ ...KEYS, ...nothing })).toMatchObject({ isSession: false });
+  });
+});
+
+it('keys of a program that end at no time are refused: they would never be renewed', async () => {
+  const given = { Version: 1, AccessKeyId: 'A', SecretAccessKey: 's', Expiration: 'soon' };
+  fs.writeFileSync(join(dir, 'keys'), JSON.stringify(given));
+  await expect(
+    accessWith(profile({ config: `credential_process = cat ${join(dir, 'keys')}\n` })),
+  ).rejects.toMatchObject({
+    message: expect.stringContaining(
+      'no credentials from their source: their Expiration is no time',
+    ) as string,
+    hint: expect.stringContaining('credential_process') as string,
+  });
 });
 
 it('missing keys are reported', async () => {

@@ -97,6 +97,12 @@ function good(socket: Socket, path: string): void {
   socket.write(`${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`);
 }
 
+/** The hour of 25 is none. */
+function odd(socket: Socket, path: string): void {
+  const body = path.endsWith('/token') || path.endsWith('credentials/') ? 'role' : KEYS.replace('T00', 'T25');
+  socket.write(`${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`);
+}
+
 function isOfSdk(one: PromiseSettledResult<unknown>): boolean {
   return one.status === 'rejected' && (one.reason as Error).name === 'CredentialsProviderError';
 }
@@ -107,6 +113,17 @@ describe.each(WHERE)('%s', (_, set) => {
   it('gives credentials', async () => {
     answer = good;
     expect(await chain()()).toMatchObject({ accessKeyId: 'AKIAFIRST', sessionToken: 'first-token' });
+  });
+
+  it('that says no time at which they expire is named, and can be asked again', async () => {
+    answer = odd;
+    const keys = chain();
+    await expect(keys()).rejects.toMatchObject({
+      name: 'GivenUp',
+      message: expect.stringMatching(`^${url}: (its answer is not understood|their Expiration)`) as string,
+    });
+    answer = good;
+    expect(await keys()).toMatchObject({ accessKeyId: 'AKIAFIRST' });
   });
 
   it.each(ENDLESS)(
