@@ -73,7 +73,7 @@ interface Launch extends LaunchOptions {
  * @throws CaptureError if nothing was started: 126, 127, 69, 76, or the status with which the sidecar refuses.
  */
 export async function launch(options: LaunchOptions): Promise<ExitStatus> {
-  const { settings } = options;
+  const { settings, sidecarEntry: entry, startedSidecar: started } = options;
   adoptRunnersClock(process.env);
   const file = findCommand(options.task.command, settings.workdir, process.env['PATH']);
   const inherited = readInherited(process.env);
@@ -82,7 +82,6 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   // With a terminal the task stays in the launcher's process group, where the terminal's keys and job control reach
   // it. Without one it gets its own session, whose whole group can be signalled. The sidecar gets the same.
   const sharesGroup = sharesOurGroup();
-  const { sidecarEntry: entry, startedSidecar: started } = options;
   const ownChildren = new Set(started?.child.pid === undefined ? [] : [started.child.pid]);
   const orphans = adoptOrphans(ownChildren);
   const outputs = openOutputPipes({ settings, warn: (line, hint) => say(line, 'warn', { hint }) });

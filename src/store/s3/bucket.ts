@@ -124,16 +124,7 @@ export async function openBucket(
     transport,
     budgetMs,
     onTry,
-    server: {
-      conditions: location.isAws ? 'honoured' : 'unknown',
-      quotesTags: true,
-      otherConditions: location.isAws && !isSession ? 'honoured' : 'unread',
-      sourceConditions: 'honoured',
-      etags: isSession ? 'other' : 'unknown',
-      otherTags: new Set(),
-      checksums: 'asked',
-      sums: location.isAws ? 'computed' : 'unknown',
-    },
+    server: firstFacts(location, isSession),
     late: new LateWrites(),
     objectParams: objectParams(settings.flags),
     keys: (signal) => keys(signal),
@@ -157,6 +148,20 @@ export async function openBucket(
     close: () => transport.close(),
   };
   return bucket;
+}
+
+/** What is known before the first answer. */
+function firstFacts(location: BucketLocation, isSession: boolean): ServerFacts {
+  return {
+    conditions: location.isAws ? 'honoured' : 'unknown',
+    quotesTags: true,
+    otherConditions: location.isAws && !isSession ? 'honoured' : 'unread',
+    sourceConditions: 'honoured',
+    etags: isSession ? 'other' : 'unknown',
+    otherTags: new Set(),
+    checksums: 'asked',
+    sums: location.isAws ? 'computed' : 'unknown',
+  };
 }
 
 /** What is known about the credentials. Asks their source, and throws a StoreError if it has none. */
