@@ -88,7 +88,8 @@ export function onArray<Options extends OptionGroup, Request>({
 
 export function variablesNote([first]: readonly Option[]): string {
   return `Variables:
-  CAPTURE_TO stands for the <url>, if there is none, and without it ./capture-store, as for a run.
+  CAPTURE_TO, with CAPTURE_NAMESPACE behind it, stands for the <url>, if there is none, and without
+  it ./capture-store, as for a run.
   ${envNameOf(first?.name ?? '')}, CAPTURE_PATH_STYLE=1 and CAPTURE_LOG_LEVEL stand for these options.
   Credentials are found as for a run.
 `;

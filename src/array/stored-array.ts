@@ -3,12 +3,13 @@
 import type { Line, Tools } from '../cli/command.ts';
 import { IDENTITY } from '../cli/options/identity.ts';
 import type { Option } from '../cli/options/spec.ts';
-import { kindFlags, STORE } from '../cli/options/store.ts';
+import { inNamespace, kindFlags, STORE } from '../cli/options/store.ts';
 import { CaptureError, isMistake } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { parseRecordKey, taskPrefix, TASKS_PREFIX } from '../model/format/keys.ts';
 import { isTaskName } from '../model/format/task-name.ts';
 import type { StoreSettings } from '../model/format/settings.ts';
+import { showPath } from '../model/path.ts';
 import { INDEX } from '../scheduler/identity.ts';
 import type { Store } from '../store/contract/store.ts';
 import { warnOnce } from '../log/once.ts';
@@ -50,12 +51,13 @@ export interface StoredArray {
   readonly taskName: string;
 }
 
-/** Without a URL: the store of a run without `--to`. Undefined if a mistake was reported. */
+/** Without a URL: the store of a run without `--to` and `--namespace`. Undefined if a mistake was reported. */
 export function readAddress({ title, operands, env, values, cwd }: Line): ArrayAddress | undefined {
   const taskName = values.of(IDENTITY.taskName);
   const ofVariable = operands.url === undefined;
   // Scripts set a variable to an empty string to mean "not set".
-  const text = operands.url ?? (env['CAPTURE_TO'] || STORE.to.default);
+  const name = env['CAPTURE_NAMESPACE'] || undefined;
+  const text = operands.url ?? inNamespace(env['CAPTURE_TO'] || STORE.to.default, name);
   const found = parseStoreUrl(text, ofVariable ? 'CAPTURE_TO' : title, cwd);
   if (isMistake(found)) {
     values.refuseAll([found]);
@@ -115,7 +117,7 @@ export async function taskNames(store: Store, signal: AbortSignal): Promise<read
 async function onlyTask(store: Store, signal: AbortSignal): Promise<string> {
   const names = await taskNames(store, signal);
   const [name] = names;
-  if (name === undefined) throw nothingThere(store);
+  if (name === undefined) throw nothingThere(store, undefined, await store.folders('', signal));
   if (names.length === 1) return name;
   const shown = names.slice(0, 10).join(', ');
   const more = names.length > 10 ? ` and ${names.length - 10} more` : '';
@@ -141,16 +143,20 @@ export async function onlyIndex({ store, taskName }: StoredArray, signal: AbortS
   return found;
 }
 
-/** The error that capture has written nothing below the prefix. */
-export function nothingThere({ url }: Store, taskName?: string): CaptureError {
+/** The error that capture has written nothing below the prefix. `below`: the folders that are there. */
+export function nothingThere({ url }: Store, taskName?: string, below: readonly string[] = []): CaptureError {
   const of = taskName === undefined ? '' : ` of task ${taskName}`;
+  const whole = 'name the prefix that the jobs were given as --to';
+  const others = below.slice(0, MOST_SHOWN).map((name) => `${url}/${showPath(name)}`);
+  const more = below.length > others.length ? ', ...' : '';
+  const where = others.length === 0 ? '' : `: perhaps ${others.join(', ')}${more}`;
+  const names = taskName === undefined ? '' : ', and leave --task-name out to see which tasks are there';
   return new CaptureError(EXIT.inputMissing, `nothing is stored${of} under ${url}`, {
-    hint:
-      taskName === undefined
-        ? 'name the prefix that the jobs were given as --to'
-        : 'name the prefix that the jobs were given as --to, and leave --task-name out to see which tasks are there',
+    hint: whole + where + names,
   });
 }
+
+const MOST_SHOWN = 5;
 
 export function noIndex({ store, taskName }: StoredArray, index: string): CaptureError {
   return new CaptureError(

@@ -193,10 +193,10 @@ function strayWord(word: string, title: string, hasTask: boolean): Mistake {
  * The given options from the command line, or else from their variables: CAPTURE_RESULTS for --results. Defaults of files
  * are among these.
  */
-function withVariables(
+export function withVariables(
   given: GivenOptions,
   options: readonly Option[],
-  { env, defaults }: Caller,
+  { env, defaults }: Pick<Caller, 'env' | 'defaults'>,
   mistakes: Mistake[],
 ): GivenOptions {
   const all = new Map<string, Given>(given);

@@ -69,7 +69,7 @@ async function zstd({ compressor }: Packages): Promise<Finding> {
     case 'zstd-napi':
       return ok('zstd', 'zstd-napi compresses', facts);
     case 'zlib':
-      return ok('zstd', "Node's own compresses: zstd-napi has no binary here", facts);
+      return ok('zstd', "Node's own compresses", facts);
     case undefined:
       return warn(
         'zstd',

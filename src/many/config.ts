@@ -4,6 +4,9 @@ import { CONFIG_VARIABLE, type Defaults, defaultsFiles } from '../cli/options/de
 import { OF_MANY } from '../cli/job/keys.ts';
 import { RUN_OPTIONS } from '../cli/options.ts';
 import { envNameOf, type Option } from '../cli/options/spec.ts';
+import { withVariables } from '../cli/read-line.ts';
+import { Values } from '../cli/options/values.ts';
+import type { Mistake } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { showPath } from '../model/path.ts';
 
@@ -29,9 +32,15 @@ export const configCommand: Command<string> = {
   options: [],
   isLight: true,
   needsNoDirectory: true,
-  read: ({ env, defaults }) =>
-    [...fileLines(defaults?.files ?? defaultsFiles(env)), '', ...aligned(rowsOf(env, defaults))].join('\n') +
-    '\n',
+  read: (line) => {
+    const { env, cwd, defaults } = line;
+    const mistakes: Mistake[] = [];
+    const given = new Values(withVariables(new Map(), RUN_OPTIONS, line, mistakes), cwd, mistakes);
+    for (const option of RUN_OPTIONS) given.of(option);
+    line.values.refuseAll(mistakes);
+    const files = fileLines(defaults?.files ?? defaultsFiles(env));
+    return [...files, '', ...aligned(rowsOf(env, defaults)), ''].join('\n');
+  },
   act: async (text, { out }) => {
     await out.write(text);
     return EXIT.ok;

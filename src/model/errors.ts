@@ -10,7 +10,10 @@ export class CaptureError extends Error {
   readonly status: ExitStatus;
   readonly hint: string | undefined;
 
-  /** Compares fields, because each file of the program has its own copy of this class (build.mjs). */
+  /**
+   * Compares fields, because each file of the program has its own copy of this class (build.mjs). Each class below it needs
+   * a comparison of its own.
+   */
   static override [Symbol.hasInstance](value: unknown): boolean {
     return value instanceof Error && 'status' in value && 'hint' in value;
   }

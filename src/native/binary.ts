@@ -26,8 +26,14 @@ const BINARIES = {
 
 /** There is no binary, or none fits this machine. */
 export class NoBinaryError extends CaptureError {
+  /** By its name: without this, every CaptureError would be one. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && value.name === 'NoBinaryError';
+  }
+
   constructor(name: string, why: string) {
     super(EXIT.internal, `cannot load ${name}: ${why}`, { hint: REINSTALL });
+    this.name = 'NoBinaryError';
   }
 }
 

@@ -97,6 +97,18 @@ describe('capture config', () => {
   });
 });
 
+it('capture config refuses a wrong value, with its place', () => {
+  const { config } = read([], ['compression: auto']);
+  const message = expect.stringContaining(`'${dir}/0.yaml', line 1: compression 'auto'`) as string;
+  expect(config).toMatchObject({ kind: 'mistakes', mistakes: [{ message }] });
+});
+
+it('the example of docs/options.md is right', () => {
+  const example = /```yaml\n(.*?)```/s.exec(fs.readFileSync('docs/options.md', 'utf8'))?.[1] ?? '';
+  expect(example).toContain('to: ');
+  expect(read([], [example]).config.kind).toBe('go');
+});
+
 describe('the files', () => {
   const pathsOf = (env: NodeJS.ProcessEnv): readonly string[] => defaultsFiles(env).map((file) => file.path);
 

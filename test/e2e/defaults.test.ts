@@ -13,11 +13,14 @@ afterEach(() => place.close());
 it('the user’s file says where the store is', async () => {
   const home = path.join(place.dir, 'conf');
   fs.mkdirSync(home);
-  fs.writeFileSync(path.join(home, 'capture.yaml'), `to: ${place.store}\nresults: [env.dat]\ntask-name: t\n`);
+  fs.writeFileSync(
+    path.join(home, 'capture.yaml'),
+    `to: ${place.store}\nnamespace: ada\nresults: [env.dat]\ntask-name: t\n`,
+  );
   const env = { XDG_CONFIG_HOME: home };
   const run = place.capture(['--index=3', '--', 'sh', '-c', 'env >env.dat'], env);
   expect(await run.status, run.stderr()).toBe(0);
-  const status = place.capture(['cat', place.store, '3', 'env.dat'], env);
+  const status = place.capture(['cat', `${place.store}/ada`, '3', 'env.dat'], env);
   expect(await status.status, status.stderr()).toBe(0);
   expect(status.stdout()).toContain('CAPTURED_');
   expect(status.stdout()).not.toMatch(/^CAPTURE_(TO|RESULTS|TASK_NAME)=/m);

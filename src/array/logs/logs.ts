@@ -126,7 +126,7 @@ async function nothingStored(
 function hintFor(attempt: number, newest: number, streams: ReadonlyMap<OutputStream, unknown>): string {
   if (attempt > newest) return `its attempts are 1 to ${newest}`;
   if (streams.has('output')) return 'leave out --stream: its stdout and stderr are one file';
-  return 'with --log-output, a run stores all output that goes to a file, once a minute and at the end; without it, only the end of a failure';
+  return 'a run with --log-output stores its output once a minute and at the end, a run without it only the end of a failure';
 }
 
 /** Prints one stream after the other. If there are two, a line on stderr names each. */

@@ -93,7 +93,8 @@ export function kindFlags(values: Values): readonly string[] {
   });
 }
 
-function inNamespace(text: string, name: string | undefined): string {
+/** The URL of a store, with the namespace as its last part. */
+export function inNamespace(text: string, name: string | undefined): string {
   return name === undefined || text === '' ? text : `${text.replace(/\/+$/, '')}/${name}`;
 }
 

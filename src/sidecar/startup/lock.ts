@@ -48,6 +48,6 @@ export function lockWorkdir(workdir: string, shared: boolean): WorkdirLock {
   if (tryLock(fd) || shared) return { close: () => fs.closeSync(fd) };
   fs.closeSync(fd);
   throw new CaptureError(EXIT.usage, `another capture is at work in ${workdir}`, {
-    hint: 'give each task a directory of its own, or --shared-workdir when their files differ by name; the sidecar of a run whose launcher was killed stores until it is done: wait for it',
+    hint: '--workdir auto gives each task a directory of its own; or --shared-workdir when their files differ by name; the sidecar of a run whose launcher was killed stores until it is done: wait for it',
   });
 }
