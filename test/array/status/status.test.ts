@@ -272,7 +272,7 @@ describe.each(STORE_KINDS)('one index of %s', (kind) => {
       'not stored: late.dat: no room',
       '',
       'attempt 3, a block for 10.0 s: peak memory 1.0 GiB, CPU 1 min 30 s, job 1.0 GiB of 2.0 GiB',
-      'memory ▁▅ █ at most 1.0 GiB',
+      'memory ▁▅ █ highest sample 1.0 GiB',
       '',
     ]);
     expect(ran.stderr).toMatch(/0002-000001\.stored\.json cannot be used/);

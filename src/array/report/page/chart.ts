@@ -138,7 +138,7 @@ function rangeText(times: readonly number[]): string {
 }
 
 function mostText(values: readonly (number | null)[], text: ChartOf['text']): string {
-  return `at most ${text(values.reduce<number>((high, value) => Math.max(high, value ?? 0), 0))}`;
+  return `highest sample ${text(values.reduce<number>((high, value) => Math.max(high, value ?? 0), 0))}`;
 }
 
 function tableOf({ title, times, series, text }: ChartOf): HTMLTableElement {
