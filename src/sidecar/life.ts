@@ -94,7 +94,7 @@ export class Life {
   /** Gives up what is under way, unless the run has ended. Another life may continue it. */
   async close(): Promise<void> {
     this.#isOver = true;
-    this.#giveUp.abort(new Error('the sidecar failed'));
+    this.#giveUp.abort(new CaptureError(EXIT.internal, 'the sidecar failed'));
     await this.#opening.catch(() => undefined);
     await this.#release();
     await this.#closeLog();
@@ -107,7 +107,10 @@ export class Life {
     }
     const late =
       message.kind === 'task-not-started'
-        ? setTimeout(() => this.#giveUp.abort(new Error(message.reason)), UNNEEDED_START_MS)
+        ? setTimeout(
+            () => this.#giveUp.abort(new CaptureError(message.status, message.reason)),
+            UNNEEDED_START_MS,
+          )
         : undefined;
     await this.#opening;
     clearTimeout(late);
@@ -220,7 +223,7 @@ export class Life {
   async #launcherLost(): Promise<void> {
     // The task waits for our start, and nobody is left who would start it.
     if (this.#isFirst && this.#sidecar === undefined)
-      this.#giveUp.abort(new Error('the launcher is gone: nothing was started'));
+      this.#giveUp.abort(new CaptureError(EXIT.internal, 'the launcher is gone: nothing was started'));
     await this.#opening;
     if (this.#isOver || this.#isFinishing) return; // The drain ends the life by itself.
     const sidecar = this.#sidecar;

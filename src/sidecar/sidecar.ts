@@ -82,6 +82,7 @@ async function run(options: SidecarOptions, started: StartedAttempt, stops: Stop
     return sidecarOf(started, await open({ options, started, stops, owned }), stops, owned);
   } catch (error) {
     stops.stop.abort(error);
+    await started.refused(stops.stop.signal.reason);
     await owned.close();
     throw error;
   }

@@ -109,6 +109,28 @@ describe('an attempt that was handed over', () => {
   });
 });
 
+describe('an attempt whose start fails', () => {
+  it('has a last record if it cannot be handed over', async () => {
+    fs.mkdirSync(place.at('.capture/attempt.json/x'), { recursive: true });
+    fs.chmodSync(place.at('.capture'), 0o700);
+    const restore = await pod.handOff();
+    expect(await restore.status, restore.stderr()).toBe(64);
+    expect(place.records().at(-1)?.record).toMatchObject({ kind: 'failed', attempt: 1, end: { status: 64 } });
+  });
+
+  it('has none if the next watch goes on with it', async () => {
+    fs.mkdirSync(`${place.dir}/blocked/x`, { recursive: true });
+    const refused = pod.begin(['--control', `${place.dir}/blocked`]);
+    expect(await refused.status, refused.stderr()).not.toBe(0);
+    expect(told(place)).not.toContain('1 failed');
+    const watch = await pod.watch();
+    write('a.chk', 'a');
+    write('b.chk', 'b');
+    await committed(place, 1);
+    expect(await term(watch)).toBe(0);
+  });
+});
+
 describe('a watch to which nothing was handed over', () => {
   it('begins an attempt of its own, and says which stored checkpoint was not restored', async () => {
     expect((await pod.watch()).stderr()).toContain(

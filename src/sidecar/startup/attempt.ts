@@ -29,6 +29,7 @@ import { isLost, type Store, StoreError } from '../../store/contract/store.ts';
 import type { AttemptFile } from '../run/attempt-file.ts';
 import type { Outage } from '../run/outage.ts';
 import { doneAttempt } from './done-already.ts';
+import type { Refusal } from './refusal.ts';
 
 export interface AttemptOptions {
   readonly settings: Settings;
@@ -63,6 +64,8 @@ interface Opening extends AttemptOptions {
   /** The attempt file that the replaced sidecar has left. */
   readonly resumed: AttemptFile | undefined;
   readonly paths: Paths;
+  /** Learns what a start that fails from here on leaves in the store. */
+  readonly refusal: Refusal;
 }
 
 /**
@@ -72,7 +75,8 @@ interface Opening extends AttemptOptions {
 export async function openAttempt(opening: Opening): Promise<Attempt | { readonly done: number }> {
   const facts = await claimOrResume(opening);
   opening.log.ofAttempt(facts.attempt);
-  const { settings, attempt, store, scope, signal } = opening;
+  const { settings, attempt, store, scope, signal, refusal } = opening;
+  if (attempt === undefined) refusal.claimed({ store, scope, attempt: facts.attempt });
   // The listing must show the claim that was just made: a listing without it may hide everything that is stored.
   const askedMs = performance.now();
   const listing =
@@ -154,7 +158,7 @@ function startedRecord(facts: RunFacts): { text: string; push: string } {
 }
 
 async function openLedger(
-  { settings, attempt, log, outage, onFenced, signal, store, paths, resumed }: Opening,
+  { settings, attempt, log, outage, onFenced, signal, store, paths, resumed, refusal }: Opening,
   facts: RunFacts,
   { listing, askedMs }: { readonly listing: RecordListing; readonly askedMs: number },
 ): Promise<Omit<Attempt, 'facts'>> {
@@ -204,6 +208,7 @@ async function openLedger(
     },
     seq,
   );
+  refusal.opened(ledger, history);
   const usedBefore = own?.resources;
   const ended = own !== undefined && isLast(own.kind) ? own : undefined;
   ledger.used = () => usedBefore;

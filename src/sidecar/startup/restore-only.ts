@@ -135,12 +135,15 @@ export async function handOver(settings: Settings, log: Log, signal: AbortSignal
     });
     // A restore has no option `--skip-done`.
     if (started.kind === 'done-already') return `done already in attempt ${started.attempt}`;
-    const { context, restored, close } = started;
+    const { context, restored, refused, close } = started;
     try {
       if (settings.exitFile !== undefined) removeOld(settings.exitFile);
       await record(context, restored);
       if (restored.generation === undefined)
         await sayNothingRestored({ ...context, signal: patience.signal });
+    } catch (error) {
+      await refused(error);
+      throw error;
     } finally {
       await close();
     }

@@ -43,6 +43,7 @@ import { refuseMissingInputs } from './input-search.ts';
 import { cannotWrite, lockWorkdir } from './lock.ts';
 import { isMissing } from './opening-lines.ts';
 import type { Patience } from './patience.ts';
+import { Refusal } from './refusal.ts';
 import { restore, type Restored } from './restore.ts';
 import { openRunPool, spoolWarner } from './workers.ts';
 
@@ -54,6 +55,8 @@ export interface StartedAttempt {
   readonly storeWasMissing: boolean;
   /** The last record, if the replaced sidecar died after writing it. */
   readonly ended: CaptureRecord | undefined;
+  /** Call it before `close` if the start fails after all, so that the store says why. Never throws. */
+  readonly refused: (error: unknown) => Promise<void>;
   /** Closes everything that the start opened, in the right order. */
   readonly close: () => Promise<void>;
 }
@@ -73,6 +76,7 @@ export type StartResult = StartedAttempt | { readonly kind: 'done-already'; read
 
 export async function startAttempt(options: StartOptions): Promise<StartResult> {
   const owned = new CloseStack();
+  const refusal = new Refusal();
   owned.add(options.patience, (patience) => patience.close());
   try {
     const opened = await openWorkdirAndStore(options, owned);
@@ -86,8 +90,10 @@ export async function startAttempt(options: StartOptions): Promise<StartResult> 
     }
     if (attempt === undefined) refuseAtWork(opened.listing, settings.lastSeen);
     await takeWorkdir(options, opened.root, owned);
-    return await beginAttempt(options, opened, owned);
+    return await beginAttempt(options, { ...opened, refusal }, owned);
   } catch (error) {
+    // What ended the start says more than what it ended.
+    await refusal.record(options.signal.aborted ? options.signal.reason : error, options.settings);
     await owned.close();
     throw error;
   }
@@ -166,19 +172,19 @@ async function whateverCanBeWritten<T>(
 
 async function beginAttempt(
   options: StartOptions,
-  workdirAndStore: WorkdirAndStore,
+  workdirAndStore: WorkdirAndStore & { readonly refusal: Refusal },
   owned: CloseStack,
 ): Promise<StartResult> {
   const { settings, log, outage, patience, caller } = options;
   const { signal } = patience;
-  const { root, store, scope, listing, storeWasMissing } = workdirAndStore;
+  const { root, store, scope, listing, storeWasMissing, refusal } = workdirAndStore;
   const from = await openFrom(options, store, owned);
   const manifest = compileManifest(settings.manifest);
   const isNew = options.attempt === undefined;
   if (isNew) await refuseMissingInputs({ settings, scope, manifest, store, from, signal });
   const paths = new Paths();
   const resumed = isNew ? undefined : readAttemptFile(settings, options.attempt);
-  const opened = await openAttempt({ ...options, signal, store, scope, listing, resumed, paths });
+  const opened = await openAttempt({ ...options, signal, store, scope, listing, resumed, paths, refusal });
   if ('done' in opened) {
     await owned.close();
     return { kind: 'done-already', attempt: opened.done };
@@ -193,12 +199,8 @@ async function beginAttempt(
     resumed === undefined
       ? await restore({ ...common, from, history })
       : restoredBefore(resumed.handover?.restored, ledger.generations);
-  ledger.setGenerations(withJudgements(ledger.generations, restored.judgements));
-  for (const file of restored.unrecorded) ledger.noteResult(file);
-  ledger.restored =
-    restored.generation === undefined
-      ? history.attempts.findLast(({ attempt }) => attempt === facts.attempt)?.restored
-      : generationName(restored.generation);
+  noteRestored(ledger, restored);
+  ledger.restored ??= history.attempts.findLast(({ attempt }) => attempt === facts.attempt)?.restored;
   const { attempt, runToken, startedAt } = facts;
   const { use, ...sending } = openSendingResources(options, root, owned);
   const open = (): Reclaimer | undefined => (mayReclaim(settings) ? openReclaimer(root) : undefined);
@@ -223,7 +225,25 @@ async function beginAttempt(
     now: clockMs,
     taskNews: new TaskNews(clockMs, options.hasEnded),
   };
-  return { kind: 'started', context, restored, storeWasMissing, ended, close: owned.close };
+  const refused = (error: unknown): Promise<void> => recordRefusal(options, { refusal, attempt }, error);
+  return { kind: 'started', context, restored, storeWasMissing, ended, refused, close: owned.close };
+}
+
+/** What the restore has found out, for the records of this attempt. */
+function noteRestored(ledger: Ledger, { generation, judgements, unrecorded }: Restored): void {
+  ledger.setGenerations(withJudgements(ledger.generations, judgements));
+  for (const file of unrecorded) ledger.noteResult(file);
+  ledger.restored = generation === undefined ? undefined : generationName(generation);
+}
+
+/** The attempt has no last record if a `capture watch` in this work directory goes on with it. */
+async function recordRefusal(
+  { settings, launcher }: StartOptions,
+  { refusal, attempt }: { readonly refusal: Refusal; readonly attempt: number },
+  error: unknown,
+): Promise<void> {
+  if (launcher === undefined && readAttemptFile(settings, attempt) !== undefined) return;
+  await refusal.record(error, settings);
 }
 
 /** `--from`, else the store itself. */

@@ -14,6 +14,7 @@ import type { Log } from '../../../src/log/log.ts';
 import { Paths } from '../../../src/model/packed/packed-map.ts';
 import type { Outage } from '../../../src/sidecar/run/outage.ts';
 import { openAttempt } from '../../../src/sidecar/startup/attempt.ts';
+import { Refusal } from '../../../src/sidecar/startup/refusal.ts';
 import { doneAttempt } from '../../../src/sidecar/startup/done-already.ts';
 import { memoryStore, type MemoryStore } from '../../support/memory-store.ts';
 
@@ -127,6 +128,7 @@ it('is also found if that attempt ends between our check and our claim, and we g
     listing,
     resumed: undefined,
     paths: new Paths(),
+    refusal: new Refusal(),
   });
   expect(opened).toEqual({ done: 1 });
   expect([...store.objects.keys()]).toEqual(before);
