@@ -127,4 +127,15 @@ describe('the last line', () => {
     await bringBack(disk, run.stderr());
     expect(filesIn(disk)).toEqual(['k.chk']);
   });
+
+  it('names the object of the content that was deleted, not an older one of that checkpoint', async () => {
+    const disk = placeOn(DISK);
+    const task = `for i in 1 2 3; do echo $i > k.chk; "${BIN}" flush; done`;
+    const run = disk.run(['-k', 'k.chk'], ['sh', '-c', task]);
+    expect(await run.status, run.stderr()).toBe(0);
+    const [, key = ''] = /1 local file deleted here \(k\.chk is stored as (\S+)\)/.exec(run.stderr()) ?? [];
+    expect(disk.text(key)).toBe('3\n');
+    await bringBack(disk, run.stderr());
+    expect(fs.readFileSync(disk.at('k.chk'), 'utf8')).toBe('3\n');
+  });
 });

@@ -25,8 +25,9 @@ export function deletedLine(
 
 function keyOf({ ledger }: DeletingContext, path: RelPath): string | undefined {
   const ofResult = ledger.results.get(path)?.key;
+  // The newest generation comes first. Only a file in the state that its newest object holds is deleted.
   const members = ledger.generations.flatMap((generation) => generation.members);
-  return ofResult ?? members.findLast((one) => one.path === path)?.key;
+  return ofResult ?? members.find((one) => one.path === path)?.key;
 }
 
 /**
