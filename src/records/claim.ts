@@ -94,8 +94,6 @@ async function isProven(
   const isRefused = async (): Promise<boolean> =>
     (await store.put(key, Buffer.from(text), { meta: {}, precondition: ABSENT, signal })).kind === 'exists';
   if (unfenced || (await isRefused())) return (await readText(store, key, signal)) === text;
-  // It would count as an attempt that runs.
-  await store.delete([key], signal).catch(() => undefined);
   throw new CaptureError(
     EXIT.unavailable,
     `${store.url} ignores create-only puts: two attempts of one index could not be told apart`,

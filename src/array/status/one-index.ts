@@ -204,7 +204,9 @@ function resourceLines(resources: NonNullable<IndexView['resources']>): readonly
   const lines = SHOWN.flatMap(({ metric, title, unit }) => {
     const values = valuesOf(resources, metric, 'max');
     const most = Math.max(0, ...values.map((value) => value ?? 0));
-    return values.length === 0 ? [] : [`${title.padEnd(17)}  ${sparkline(values)}  highest sample ${unit(most)}`];
+    return values.length === 0
+      ? []
+      : [`${title.padEnd(17)}  ${sparkline(values)}  highest sample ${unit(most)}`];
   });
   const used = task === undefined ? [] : usedWords(task);
   const limit =

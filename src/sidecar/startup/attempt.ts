@@ -75,8 +75,7 @@ interface Opening extends AttemptOptions {
 export async function openAttempt(opening: Opening): Promise<Attempt | { readonly done: number }> {
   const facts = await claimOrResume(opening);
   opening.log.ofAttempt(facts.attempt);
-  const { settings, attempt, store, scope, signal, refusal } = opening;
-  if (attempt === undefined) refusal.claimed({ store, scope, attempt: facts.attempt });
+  const { settings, attempt, store, scope, signal } = opening;
   // The listing must show the claim that was just made: a listing without it may hide everything that is stored.
   const askedMs = performance.now();
   const listing =
