@@ -4,6 +4,7 @@
 import fs from 'node:fs';
 import type { Usage } from '../model/format/messages.ts';
 import { encodePath } from '../model/path.ts';
+import { KILL_AFTER_MS } from '../model/relay.ts';
 import type { WorkDir } from '../native/beneath.ts';
 import { clockMs } from '../native/clock.ts';
 import { reapChild } from '../native/ended.ts';
@@ -116,8 +117,6 @@ export function usageOfBoth(one: Usage, other: Usage | undefined): Usage {
   };
 }
 
-/** Between SIGTERM and SIGKILL. */
-export const KILL_AFTER_MS = 5000;
 /**
  * A process that survives SIGKILL hangs in the kernel; the launcher then continues without it. Together with the time
  * before it, this stays below WRAPPER_DELAY_MS (model/file/suspect.ts): files that a forced end closed must not count

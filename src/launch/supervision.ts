@@ -4,13 +4,19 @@ import type { MessageFields } from '../model/format/message-fields.ts';
 import { EXIT, statusOfSignal } from '../model/exit-status.ts';
 import type { Ended, SidecarReport, ToSidecar } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
-import { asksToEnd, BROADCAST_WINDOW_MS, canEndTask, type JobSignal, relayRule } from '../model/relay.ts';
+import {
+  asksToEnd,
+  BROADCAST_WINDOW_MS,
+  canEndTask,
+  type JobSignal,
+  KILL_AFTER_MS,
+  relayRule,
+} from '../model/relay.ts';
 import { type Deferred, newDeferred } from '../model/waiting.ts';
 import { clockMs } from '../native/clock.ts';
 import { numberOfSignal } from '../native/ended.ts';
 import { sendSignal } from '../native/processes.ts';
 import { Countdowns, LastCall } from './last-call.ts';
-import { KILL_AFTER_MS } from './leftovers.ts';
 import { Notices } from './notices.ts';
 import { Broadcasts, JobControl } from './signals.ts';
 import type { Task } from './task.ts';

@@ -23,6 +23,8 @@ export type JobSignal = (typeof JOB_SIGNALS)[number];
 export const BROADCAST_WINDOW_MS = 100;
 /** How long a report of the sidecar counts if it arrived before the launcher's own signal. */
 export const SIGHTING_LIFE_MS = 1000;
+/** Between SIGTERM and SIGKILL, for processes that must end now. */
+export const KILL_AFTER_MS = 5000;
 
 /** What happens to a signal that the launcher received while the task runs. */
 export type RelayRule = 'at-once' | 'unless-broadcast' | 'never';

@@ -56,6 +56,8 @@ export interface Sidecar {
   lastChangeMs(sinceMs: number): number;
   /** We will be stopped at this instant, ms since the epoch; undefined: the notice was withdrawn. */
   noticed(deadlineMs: number | undefined): void;
+  /** Looks for a later attempt now; `onFenced` is called if there is one. Never throws. */
+  checkFence(): Promise<void>;
   /** Files that are closed by now should be made safe. */
   advised(): void;
   /** The task has ended: makes everything durable and writes the last record. Called once. */

@@ -1,8 +1,8 @@
 // One run of a task from its sidecar's view: follows the messages of the launcher, whichever way they arrive, and
-// reports to it. If the launcher is gone, it continues until no process of the task is left, and says so in the record.
+// reports to it. If the launcher is gone, it continues until no process of the task is left, and says so in the record;
+// if another attempt takes over meanwhile, it ends the task.
 // Several lives may share a process: the end or the failure of one must not affect another.
 import fs from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Log, openLog } from '../log/log.ts';
 import { CaptureError, failureOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
@@ -10,16 +10,14 @@ import { FENCED, IN_VAIN } from '../model/file/manifest.ts';
 import type { FromSidecar, TaskEnd, ToSidecar } from '../model/format/messages.ts';
 import { type LifeNumbers, NO_NUMBERS } from '../model/format/shared-sidecar.ts';
 import { prepareMd5 } from '../model/md5.ts';
-import { type BackOff, pauseAfter } from '../model/waiting.ts';
 import { clockMs } from '../native/clock.ts';
 import { openPidfd, type Pidfd } from '../native/ended.ts';
 import { lowerPriority } from '../native/priority.ts';
-import { isZombie, processesWithEnvironment, type ProcessStat, processTable } from '../native/processes.ts';
-import { isOursOrRoots, ROOT_UID } from '../native/users.ts';
 import type { Notices } from '../notices/notices.ts';
 import type { Sidecar } from './interface.ts';
 import { type AttemptPlace, markSaved } from './run/attempt-file.ts';
 import { OURSELVES } from './run/context.ts';
+import { OrphanedTask } from './run/orphaned-task.ts';
 import type { Shared } from './run/shared.ts';
 import type { SharedNotices } from './shared-notices.ts';
 import type { RunEnd } from './shutdown/outcome.ts';
@@ -28,8 +26,8 @@ import { openSidecar } from './sidecar.ts';
 
 /** A start that is no longer needed gets this long to end well: it may be waiting for a store that is down. */
 const UNNEEDED_START_MS = 1000;
-/** Processes that are not our children end without notifying us: we look again after a growing pause. */
-const BACK_OFF: BackOff = { firstMs: 250, mostMs: 5000, factor: 1.5 };
+/** Without a launcher, another attempt is likely to start soon: this often we look for it. */
+const CHECK_FENCE_EVERY_MS = 30_000;
 
 /** What the lives of one process share. */
 export interface SharedByLives {
@@ -55,6 +53,8 @@ type Start = Extract<ToSidecar, { readonly kind: 'start' }>;
 export class Life {
   readonly #options: LifeOptions;
   readonly #giveUp = new AbortController();
+  /** Aborted, with the message for the user, when another attempt has taken over the index. */
+  readonly #fenced = new AbortController();
   /** Orders after `start` wait for it: the order that the task has ended may reach a restarted sidecar at once. */
   #opening: Promise<void> = Promise.resolve();
   #log: Log | undefined;
@@ -157,6 +157,7 @@ export class Life {
         giveUp: this.#giveUp.signal,
         onFenced: (text) => {
           markSaved(settings, FENCED);
+          this.#fenced.abort(text);
           tell({ kind: 'fenced', message: text });
         },
         onDrainTakes: (ms) => tell({ kind: 'drain-takes', ms }),
@@ -233,13 +234,31 @@ export class Life {
       return this.#end();
     }
     this.#log?.error('the launcher is gone: going on until the task has ended');
-    await taskIsGone(sidecar.runToken, this.#taskPid);
-    const atMs = clockMs();
-    const ended = this.#task?.ended();
-    // Nobody saw how the task ended: closes that may come from a dying process stay suspect, and files that the task
-    // has surely closed itself are whole.
-    const seen = ended === undefined ? undefined : { ...ended, atMs };
-    await this.#finish({ code: EXIT.internal, signal: undefined, atMs }, { reason: LAUNCHER_LOST, seen });
+    // Also keeps this process alive until it has said how the run ended: no channel does so any more.
+    const checking = setInterval(() => void sidecar.checkFence(), CHECK_FENCE_EVERY_MS);
+    void sidecar.checkFence();
+    try {
+      await this.#orphanEnded(sidecar);
+      const atMs = clockMs();
+      const ended = this.#task?.ended();
+      // Nobody saw how the task ended: closes that may come from a dying process stay suspect, and files that the task
+      // has surely closed itself are whole.
+      const seen = ended === undefined ? undefined : { ...ended, atMs };
+      await this.#finish({ code: EXIT.internal, signal: undefined, atMs }, { reason: LAUNCHER_LOST, seen });
+    } finally {
+      clearInterval(checking);
+    }
+  }
+
+  /** Resolves once the task has ended. If another attempt has the index, ends it as the launcher would have. */
+  async #orphanEnded({ runToken }: Sidecar): Promise<void> {
+    const task = new OrphanedTask(runToken, this.#taskPid);
+    const fenced = this.#fenced.signal;
+    await task.ended(fenced);
+    const log = this.#log;
+    if (!fenced.aborted || log === undefined) return;
+    log.error(`${String(fenced.reason)}: its task is ended`, { event: 'fenced' });
+    await task.end(log);
   }
 
   async #release(): Promise<void> {
@@ -282,33 +301,4 @@ export class Life {
     this.#log?.error(`the sidecar failed: ${reasonOf(error)}`, { hint, err: error });
     this.#options.failed();
   }
-}
-
-/** Resolves once no process of the task's group is left, and none with its CAPTURED_RUN. */
-async function taskIsGone(runToken: string, taskPid: number | undefined): Promise<void> {
-  const known = new Set(membersOf(taskPid).map(identityOf));
-  // Once the group is gone, another user's may get its number between two looks.
-  const isMember = (one: Member): boolean => known.has(identityOf(one)) || isOursOrRoots(ownerOf(one));
-  const isLeft = (): boolean =>
-    processesWithEnvironment(`CAPTURED_RUN=${runToken}`).some((pid) => pid !== process.pid) ||
-    membersOf(taskPid).some(isMember);
-  for (let looks = 0; isLeft(); looks += 1) await sleep(pauseAfter(BACK_OFF, looks));
-}
-
-type Member = readonly [pid: number, stat: ProcessStat];
-
-function membersOf(group: number | undefined): readonly Member[] {
-  if (group === undefined) return [];
-  return [...processTable()].filter(
-    ([pid, stat]) => (pid === group || stat.group === group) && !isZombie(stat),
-  );
-}
-
-function identityOf([pid, { startTicks }]: Member): string {
-  return `${pid} ${startTicks}`;
-}
-
-/** Of a process that is gone, root. */
-function ownerOf([pid]: Member): number {
-  return fs.statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid ?? ROOT_UID;
 }
