@@ -52,10 +52,7 @@ export async function openFreshWorkdir(
         // The task's own status may be the same: the sidecar's mark decides.
         if (status === EXIT.ok || (status === EXIT.fenced && dir.isFenced()))
           await dir.remove().catch(() => undefined); // `close` tries again, and says what stays
-        else if (hasRun && status !== preemptedStatus)
-          await (isInMemory(scratch.root) && !dir.isUnsaved()
-            ? tellRemoved(dir, log)
-            : tellKept(dir, scratch.root, log));
+        else if (hasRun && status !== preemptedStatus) await tellFailed(dir, scratch.root, log);
         else tellUnsaved(dir, log);
         await close();
       } catch (error) {
@@ -66,21 +63,16 @@ export async function openFreshWorkdir(
   };
 }
 
-/** Nobody may look at it for days, and other users of the node would miss the memory. */
-async function tellRemoved(dir: TaskDir, log: Pick<Log, 'warn'>): Promise<void> {
-  await dir.remove();
-  log.warn('the work directory was in memory and is removed: what was declared is stored', {
-    hint: 'for a directory that stays after a failure: --workdir <dir>, on a disk',
-  });
-}
-
-function tellKept(dir: TaskDir, root: string, log: Pick<Log, 'warn'>): void {
-  const [kept] = dir.keep();
-  // The task may have removed it.
-  if (kept === undefined) return;
-  log.warn(`the work directory stays: ${showPath(kept)} on ${os.hostname()}`, {
-    hint: `look at it, then delete it: ${showCommand(['rm', '-r', root])}`,
-  });
+async function tellFailed(dir: TaskDir, root: string, log: Pick<Log, 'warn'>): Promise<void> {
+  const [kept] = await dir.keep();
+  if (kept !== undefined)
+    log.warn(`the work directory stays: ${showPath(kept)} on ${os.hostname()}`, {
+      hint: `look at it, then delete it: ${showCommand(['rm', '-r', root])}`,
+    });
+  else if (isInMemory(root))
+    log.warn('the work directory was in memory and is removed: what was declared is stored', {
+      hint: 'for a directory that stays after a failure: --workdir <dir>, on a disk',
+    });
 }
 
 function tellUnsaved(dir: TaskDir, log: Pick<Log, 'warn'>): void {

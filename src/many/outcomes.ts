@@ -1,5 +1,6 @@
 // Handles the end of a task: updates the queue, the job log and the messages, and removes what is no longer needed.
 // Files that exist nowhere else, or that show why a task failed, stay on this machine.
+import fs from 'node:fs';
 import os from 'node:os';
 import type { Log } from '../log/log.ts';
 import { reasonOf } from '../model/errors.ts';
@@ -7,6 +8,7 @@ import { EXIT } from '../model/exit-status.ts';
 import { Durations } from '../model/many/eta.ts';
 import { showCommand } from '../model/many/placeholders.ts';
 import type { Submission } from '../model/many/submission.ts';
+import { showPath } from '../model/path.ts';
 import { formatBytes } from '../model/units.ts';
 import type { Board } from './board.ts';
 import type { TakenJob } from './broker.ts';
@@ -16,7 +18,7 @@ import type { LauncherEnd } from './launcher.ts';
 import type { JobLeases } from './leases.ts';
 import { UNSAVED_HINT } from '../scratch/left-work.ts';
 import type { StartedTask, TooLarge } from './runner.ts';
-import type { TaskDir } from '../scratch/scratch.ts';
+import type { Scratch, TaskDir } from '../scratch/scratch.ts';
 
 /** A task of a submission that runs or has run. */
 export interface SubmittedTask extends StartedTask {
@@ -34,6 +36,7 @@ export interface OutcomeOptions {
   readonly board: Pick<Board, 'isCancelled' | 'expire'>;
   readonly leases: Pick<JobLeases, 'end'>;
   readonly joblog: JoblogFile | undefined;
+  readonly scratch: Pick<Scratch, 'removeKept'>;
   /** The host where kept files are; undefined if the reader of the message knows it. */
   readonly host: string | undefined;
   readonly log: Pick<Log, 'debug' | 'info' | 'warn' | 'error'>;
@@ -98,8 +101,11 @@ export class TaskOutcomes {
   }
 
   async #leave<K extends 'done' | 'fenced'>(task: SubmittedTask, outcome: K): Promise<K> {
+    const { scratch, leases } = this.#options;
     await this.#removed(task.name, task.dir.remove());
-    await this.#options.leases.end(task.job, () => task.job.done());
+    const isOf = (log: string): boolean => lastLines(log).at(-1) === keptLine(task);
+    if (outcome === 'done') await this.#removed(task.name, scratch.removeKept(task.index, isOf));
+    await leases.end(task.job, () => task.job.done());
     return outcome;
   }
 
@@ -118,15 +124,28 @@ export class TaskOutcomes {
     const { job, dir, name, label, submission } = task;
     const isLast = isFinal || job.failedBefore >= submission.retries;
     const lines = lastLines(dir.log);
-    const kept = isLast ? dir.keep() : [];
+    const kept = isLast ? await this.#kept(task) : [];
     const at = kept.length === 0 ? why : `${why}; kept${this.#onHost()}: ${kept.join(' and ')}`;
-    if (isLast) log.error(`${name} ${at}`, fieldsOf(task));
+    const hint = kept.length === 1 && kept[0]?.endsWith('.log') ? REMOVED_HINT : undefined;
+    if (isLast) log.error(`${name} ${at}`, { ...fieldsOf(task), hint });
     else log.warn(`${name} ${why}: try ${job.failedBefore + 1} of ${submission.retries + 1}`, fieldsOf(task));
     for (const line of lines) log.info(`  ${label}: ${line}`, fieldsOf(task));
     if (!isLast) await this.#clear(task);
     await leases.end(job, () => job.failed([at, ...lines].join('\n'), isFinal));
     board.expire();
     return isLast ? 'failed' : 'retried';
+  }
+
+  /** Returns the names of what stays. The end of the log says of which index it is, for whoever finds it. */
+  async #kept(task: SubmittedTask): Promise<readonly string[]> {
+    const { name, dir } = task;
+    try {
+      if (fs.existsSync(dir.log)) fs.appendFileSync(dir.log, `\n${keptLine(task)}\n`);
+      return await dir.keep();
+    } catch (error) {
+      this.#options.log.warn(`the work directory of ${name} cannot be kept: ${reasonOf(error)}`);
+      return [];
+    }
   }
 
   /**
@@ -173,6 +192,14 @@ export class TaskOutcomes {
 
 /** The task's own lines say why. */
 const NOT_AGAIN = 'and a retry would end the same way';
+
+const REMOVED_HINT =
+  'what was declared is stored, so its directory in memory is removed: --scratch <dir>, on a disk, keeps it';
+
+/** The last line of the log of an index that failed. A later run of the same array finds the log by it. */
+function keptLine({ index, submission: { taskName, store } }: SubmittedTask): string {
+  return `capture: this is the log of index ${index} of ${taskName} -> ${showPath(store.url)}, which failed`;
+}
 
 function fieldsOf({ index }: SubmittedTask): { readonly index: string } {
   return { index: String(index) };

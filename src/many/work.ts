@@ -147,7 +147,7 @@ function openTasks(
   const isKept = owned.add(new AbortController(), (stop) => stop.abort());
   void leases.keep(isKept.signal);
   const host = array === undefined ? os.hostname() : undefined;
-  const outcomes = new TaskOutcomes({ board, leases, joblog, host, log });
+  const outcomes = new TaskOutcomes({ board, leases, joblog, scratch, host, log });
   const services = { sidecar, ownChildren, jobSlots: new JobSlots() };
   const source = new BrokerSource({
     broker,

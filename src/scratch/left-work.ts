@@ -8,12 +8,14 @@ import { ATTEMPT_FILE, LOCK_FILE, OWN_DIR, SAVED_FILE } from '../model/file/mani
 import { showPath } from '../model/path.ts';
 import { isEmptyDirectory } from '../native/directory-entries.ts';
 import { tryLock } from '../native/files.ts';
-import { type holdPrivateDir, openPrivateFile, readPrivateFile } from '../native/private-dir.ts';
+import { holdPrivateDir, openPrivateFile, readPrivateFile } from '../native/private-dir.ts';
 import { processesWithEnvironment } from '../native/processes.ts';
 import { emptyDirectory, removeTree } from '../native/remove-tree.ts';
 
 export type HeldDir = ReturnType<typeof holdPrivateDir>;
 
+/** The name of each scratch directory begins with it. */
+export const PREFIX = 'capture-work.';
 export const LOCK = 'lock';
 /** Suffix of a directory whose files may exist nowhere else. */
 const UNSAVED = '.unsaved-';
@@ -139,6 +141,34 @@ export async function makeRoom(
     if (await isRemoved(`${at}/${name}`, shown, log)) removed.push(shown);
   }
   return removed;
+}
+
+/**
+ * Removes what runners of our user have kept below `base` of this index when it had failed, except for files that are
+ * stored nowhere else. `isOf` says from the kept log whether it is the log of this index of this array.
+ */
+export async function removeKept(base: string, index: number, isOf: (log: string) => boolean): Promise<void> {
+  const logName = new RegExp(`^${index}(?:-\\d+)?${FAILED.replace('.', '\\.')}\\.log$`);
+  for await (const { name: root } of await fs.promises.opendir(base)) {
+    if (!root.startsWith(PREFIX)) continue;
+    let held: HeldDir;
+    try {
+      held = holdPrivateDir(path.join(base, root));
+    } catch {
+      continue; // another user's, or removed meanwhile
+    }
+    try {
+      for await (const { name } of await fs.promises.opendir(held.at)) {
+        const [log, dir] = [`${held.at}/${name}`, `${held.at}/${name.slice(0, -'.log'.length)}`];
+        if (!logName.test(name) || !isOf(log) || isUnsaved(dir)) continue;
+        await removeTree(dir);
+        await removeTree(log);
+      }
+      removeRoot(path.join(base, root));
+    } finally {
+      held.close();
+    }
+  }
 }
 
 /** Warns if something of it cannot be removed. */

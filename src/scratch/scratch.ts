@@ -1,7 +1,7 @@
 // The work directories of the tasks, in memory (tmpfs) if there is room. Each is named after its index, `3`; if `3`
 // exists, because of another submission or because it was kept, the name is `3-2`. Directories with only durable files
-// are removed. Those of failed tasks, and those with files that are stored nowhere else, stay with their logs under a
-// name that says so. The next runner, or run with `--workdir auto`, removes what a killed one left, except for
+// are removed. Those of failed tasks on a disk, and those with files that are stored nowhere else, stay with their logs
+// under a name that says so. The next runner, or run with `--workdir auto`, removes what a killed one left, except for
 // directories that no sidecar has marked as saved. The lock of a killed one is free once its last process is gone.
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
@@ -17,6 +17,7 @@ import { untilAborted } from '../model/waiting.ts';
 import { whereabouts } from '../native/beneath.ts';
 import { bootId } from '../native/boot-id.ts';
 import { isEmptyDirectory } from '../native/directory-entries.ts';
+import { isInMemory } from '../native/disk-use.ts';
 import { tryLock } from '../native/files.ts';
 import { mountOf } from '../native/mounts.ts';
 import { fileSystemType, networkFileSystem } from '../native/network-files.ts';
@@ -30,6 +31,8 @@ import {
   LOCK,
   makeRoom,
   moved,
+  PREFIX,
+  removeKept,
   removeRest,
   setAside,
 } from './left-work.ts';
@@ -37,7 +40,6 @@ import {
 const SHARED_MEMORY = '/dev/shm';
 /** For each task that runs at the same time: tmpfs takes its memory from the tasks. */
 const ROOM_BYTES = 512 * 2 ** 20;
-const PREFIX = 'capture-work.';
 
 /** The work directory and log of one start. Nothing exists before {@link TaskDir.make}. */
 export interface TaskDir {
@@ -58,8 +60,11 @@ export interface TaskDir {
   isInVain(): boolean;
   /** Another attempt has the index: the sidecar has reported that, or no task has begun here. */
   isFenced(): boolean;
-  /** Keeps a failed task's files, also after the runner's end. Returns their new names. */
-  keep(): readonly string[];
+  /**
+   * Keeps a failed task's files, also after the runner's end. If they take memory, and all that was closed is stored,
+   * keeps only the log: nobody may look at them for days. Resolves to their new names.
+   */
+  keep(): Promise<readonly string[]>;
   /** Keeps files that exist nowhere else, out of the next try's way. Returns no names if the task removed them. */
   setAside(): readonly string[];
 }
@@ -76,11 +81,10 @@ export interface Scratch {
   mayBeFull(): boolean;
   /** Whether a file can be written there: the file system may be full, or the user's quota used up. */
   hasRoom(): boolean;
-  /**
-   * Removes the directories of failed tasks from which all that was closed is stored; their logs stay. Resolves to their
-   * names.
-   */
+  /** Removes the directories of failed tasks, but no logs and no unsaved files. Resolves to their names. */
   makeRoom(): Promise<readonly string[]>;
+  /** The index is done: removes what this and earlier runners have kept of it, as {@link removeKept} says. */
+  removeKept(index: number, isOf: (log: string) => boolean): Promise<void>;
   /** Removes everything that is not kept. Later runners do not remove kept files either. */
   close(): Promise<void>;
 }
@@ -180,6 +184,7 @@ function scratchIn(root: string, { held, lockFd, hasAllTries, inMemory, log }: O
     mayBeFull: () => freeBytes(held.at) < PROBE_BYTES,
     hasRoom: () => hasRoomIn(held),
     makeRoom: () => makeRoom(held, root, log),
+    removeKept: (index, isOf) => removeKept(path.dirname(root), index, isOf),
     close: async () => {
       await removeRest(held, root, log).catch((error: unknown) =>
         log.warn(`${showPath(root)} cannot be removed: ${reasonOf(error)}`, { hint: 'remove it by hand' }),
@@ -216,6 +221,7 @@ function hasRoomIn({ at }: HeldDir): boolean {
 function taskDir(root: string, held: HeldDir, inside: string, keepsLog: boolean): TaskDir {
   const log = `${inside}.log`;
   const shown = (name: string): string => path.join(root, path.basename(name));
+  const nameOfDone = (): string => `${inside}.done-${randomUUID()}`;
   const savedText = (): string | undefined => readPrivateFile(path.join(inside, OWN_DIR), SAVED_FILE);
   return {
     path: shown(inside),
@@ -228,7 +234,7 @@ function taskDir(root: string, held: HeldDir, inside: string, keepsLog: boolean)
     },
     remove: async () => {
       // The sidecar's mark goes with it. If a rest stays, its name says that it is no task's any more.
-      for (const name of moved(inside, `${inside}.done-${randomUUID()}`)) await removeTree(name); // oxlint-disable-line no-await-in-loop -- two
+      for (const name of moved(inside, nameOfDone())) await removeTree(name); // oxlint-disable-line no-await-in-loop -- two
     },
     clear: async () => {
       await removeTree(inside);
@@ -237,7 +243,15 @@ function taskDir(root: string, held: HeldDir, inside: string, keepsLog: boolean)
     isUnsaved: () => isUnsaved(inside),
     isInVain: () => savedText() === IN_VAIN,
     isFenced: () => savedText() === FENCED || (savedText() === undefined && !isUnsaved(inside)),
-    keep: () => moved(inside, `${inside}${FAILED}`).map(shown),
+    keep: async () => {
+      let from = inside;
+      if (isInMemory(root) && !isUnsaved(inside)) {
+        from = nameOfDone();
+        moved(inside, from);
+        await removeTree(from).catch(() => undefined); // `close` tries again, and says what stays
+      }
+      return moved(from, `${inside}${FAILED}`).map(shown);
+    },
     setAside: () => setAside(inside).map(shown),
   };
 }

@@ -78,6 +78,7 @@ it('runs 40 tasks, tries failed ones again, and runs later only what is left', a
       .map(({ index }) => index),
   ).toEqual([7]);
   expect(stored(7)).toBe(resultOf(7));
+  expect(leftIn(place)).toEqual([]);
 });
 
 it('is killed half-way: its tasks checkpoint and end, and the next one does what is left', async () => {

@@ -78,6 +78,7 @@ function bench(
     leases,
     log,
     host: hasEnd ? undefined : 'node3',
+    scratch: { removeKept: async () => undefined },
     joblog: { write: ({ command }) => void joblog?.push(command), close: () => undefined },
   });
   const source = new BrokerSource({
@@ -148,7 +149,7 @@ function fakeDir(index: number, dirs: Bench['dirs'][number][]): TaskDir {
     isUnsaved: () => one.isUnsaved,
     isInVain: () => one.isInVain,
     isFenced: () => true,
-    keep: () => did('failed'),
+    keep: async () => did('failed'),
     setAside: () => did('unsaved-1'),
   };
 }

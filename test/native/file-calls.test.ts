@@ -25,6 +25,7 @@ const WHY: Readonly<Record<string, string>> = {
   'doctor/watching.ts': 'a directory of its own (mkdtemp)',
   'launch/leftovers.ts': 'the work directory itself, as a directory',
   'many/notice.ts': 'a file in the scratch directory, which is ours alone',
+  'many/outcomes.ts': 'a log in the scratch directory, which is ours alone',
   'many/prepare.ts': 'directories in the scratch directory, which is ours alone',
   'many/queue/control.ts': 'a socket in the directory of workers, which is ours alone',
   'many/shared-sidecar.ts': 'a directory for us alone (mkdtemp)',

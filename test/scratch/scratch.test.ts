@@ -7,13 +7,14 @@ import { testDir, type TestDir } from '../support/work-dir.ts';
 let dir: TestDir;
 let said: string[];
 beforeEach(() => {
-  dir = testDir();
+  // On a disk.
+  dir = testDir('/var/tmp');
   said = [];
 });
 afterEach(() => dir.remove());
 
-const open = (hasAllTries = false, stopping?: AbortSignal): Promise<Scratch> =>
-  openScratch(dir.path, {
+const open = (hasAllTries = false, stopping?: AbortSignal, below = dir.path): Promise<Scratch> =>
+  openScratch(below, {
     tasksAtOnce: 1,
     hasAllTries,
     availableBytes: 0,
@@ -38,7 +39,7 @@ it('removes what is done, keeps what failed, and is gone if nothing is kept', as
   const one = await open();
   const [done, failed] = [begin(one, 1), begin(one, 2)];
   await done.remove();
-  const kept = failed.keep();
+  const kept = await failed.keep();
   await one.close();
   expect(kept.map((name) => path.basename(name))).toEqual(['2.failed', '2.failed.log']);
   expect(fs.readdirSync(one.root).toSorted()).toEqual(['2.failed', '2.failed.log']);
@@ -46,6 +47,41 @@ it('removes what is done, keeps what failed, and is gone if nothing is kept', as
   begin(other, 1);
   await other.close();
   expect(fs.existsSync(other.root)).toBe(false);
+});
+
+it('keeps of a failed task in memory only the log, unless something of it is stored nowhere else', async () => {
+  const memory = testDir('/dev/shm');
+  onTestFinished(() => memory.remove());
+  const one = await open(false, undefined, memory.path);
+  const [failed, unsaved] = [begin(one, 1), begin(one, 2)];
+  fs.writeFileSync(path.join(unsaved.path, '.capture/attempt.json'), '{}');
+  expect(await failed.keep()).toEqual([`${one.root}/1.failed.log`]);
+  expect(await unsaved.keep()).toHaveLength(2);
+  await one.close();
+  expect(fs.readdirSync(one.root).toSorted()).toEqual(['1.failed.log', '2.failed', '2.failed.log']);
+});
+
+it('removes what it and earlier runners have kept of an index that is done, but for unsaved files', async () => {
+  const earlier = await open();
+  const alone = await open();
+  const unsaved = begin(earlier, 3);
+  fs.writeFileSync(path.join(unsaved.path, '.capture/attempt.json'), '{}');
+  for (const task of [unsaved, begin(earlier, 3), begin(earlier, 33), begin(alone, 3)]) await task.keep(); // oxlint-disable-line no-await-in-loop -- their names follow each other
+  await Promise.all([earlier, alone].map((scratch) => scratch.close()));
+  const one = await open();
+  const [mine, others] = [begin(one, 3), begin(one, 3, 'other')];
+  fs.writeFileSync(others.log, 'of another array');
+  await Promise.all([mine, others].map((task) => task.keep()));
+  await one.removeKept(3, (log) => fs.readFileSync(log, 'utf8') === 'said');
+  expect(fs.readdirSync(one.root).toSorted()).toEqual(['3-2.failed', '3-2.failed.log', 'lock']);
+  expect(fs.readdirSync(earlier.root).toSorted()).toEqual([
+    '3.failed',
+    '3.failed.log',
+    '33.failed',
+    '33.failed.log',
+  ]);
+  expect(fs.existsSync(alone.root)).toBe(false);
+  await one.close();
 });
 
 it('tells a full file system from a directory that cannot be written', async () => {
@@ -67,7 +103,7 @@ it('makes room of what failed tasks have left, but for logs, and for files that 
   const one = await open();
   const [failed, unsaved, running] = [begin(one, 1), begin(one, 2), begin(one, 3)];
   fs.writeFileSync(path.join(unsaved.path, '.capture/attempt.json'), '{}');
-  for (const task of [failed, unsaved]) task.keep();
+  await Promise.all([failed, unsaved].map((task) => task.keep()));
   expect(one.hasRoom()).toBe(true);
   expect(await one.makeRoom()).toEqual([`${failed.path}.failed`]);
   expect(fs.existsSync(running.path)).toBe(true);
@@ -99,11 +135,11 @@ it('gives each start an empty directory of its own, named for its index', async 
   const names = (): readonly string[] => [begin(one, 3), begin(one, 3)].map((dir) => path.basename(dir.path));
   expect(names()).toEqual(['3', '3-2']);
   const failed = begin(one, 4);
-  failed.keep();
+  await failed.keep();
   // What is kept of the earlier one stays.
   const again = begin(one, 4);
   expect(path.basename(again.path)).toBe('4-2');
-  expect(again.keep().map((name) => path.basename(name))).toEqual(['4-2.failed', '4-2.failed.log']);
+  expect((await again.keep()).map((name) => path.basename(name))).toEqual(['4-2.failed', '4-2.failed.log']);
   await one.close();
 });
 
@@ -120,7 +156,7 @@ it.each([
   expect(next.path).toBe(first.path);
   expect(fs.readdirSync(next.path)).toEqual([]);
   fs.appendFileSync(next.log, 'second');
-  const [, log = ''] = next.keep();
+  const [, log = ''] = await next.keep();
   expect(fs.readFileSync(log, 'utf8')).toBe(all);
   await one.close();
 });
@@ -142,7 +178,7 @@ it('keeps what is there of a task that has removed its own work directory', asyn
   const one = await open();
   const removed = begin(one, 1);
   fs.rmSync(removed.path, { recursive: true });
-  expect(removed.keep()).toEqual([path.join(one.root, '1.failed.log')]);
+  expect(await removed.keep()).toEqual([path.join(one.root, '1.failed.log')]);
   await one.close();
 });
 
@@ -154,7 +190,7 @@ it('removes what a killed runner has left, but for failed tasks and unsaved file
     return begin(one, 1);
   });
   toSetAside?.setAside();
-  toKeep?.keep();
+  await toKeep?.keep();
   for (const { lockFd } of [killed, unsaved, failed]) fs.closeSync(lockFd);
   const next = await open();
   expect(fs.existsSync(killed.root)).toBe(false);
@@ -259,7 +295,7 @@ it('removes and renames nothing of a directory that another user has put in its 
   fs.symlinkSync(victim, one.root);
   expect(() => one.dirFor(4).make()).toThrow('is not the directory any more that was made there');
   await first.remove();
-  second.keep();
+  await second.keep();
   first.setAside();
   await one.close();
   expect(fs.readdirSync(victim)).toEqual(mine);
