@@ -83,7 +83,7 @@ export class Board {
 
   /** The submissions to take from, in their order. */
   inTurn(): readonly Submission[] {
-    return inTurn(this.#seen).filter((one) => !this.#emptied.has(one.name) && this.#mayRun(one));
+    return inTurn(this.#seen).filter((one) => !this.#emptied.has(one.name) && this.mayRun(one));
   }
 
   /** Nothing waits in this submission any more. */
@@ -115,6 +115,14 @@ export class Board {
     return new Set(alive.map(({ submission }) => submission.name));
   }
 
+  /** Some of their tasks run. */
+  underWay(): readonly Submission[] {
+    const running = this.#seen.filter(
+      ({ submission, counts }) => submission.cancelledMs === undefined && counts.running > 0,
+    );
+    return running.map(({ submission }) => submission);
+  }
+
   all(): readonly SeenSubmission[] {
     return this.#seen;
   }
@@ -123,7 +131,8 @@ export class Board {
     return this.inState('cancelled').some((one) => one.name === name);
   }
 
-  #mayRun(submission: Submission): boolean {
+  /** Whether this machine can run its tasks. If they need --prepare, that begins. */
+  mayRun(submission: Submission): boolean {
     const lacking = lackingHere(submission, this.#options.ability);
     if (lacking.length > 0) {
       // Everybody sees the capabilities of all workers, so this is not shown again.

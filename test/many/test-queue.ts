@@ -27,6 +27,8 @@ export class TestQueue implements SharedBroker {
   /** The jobs of these submissions cannot be taken: the server answers with an error. */
   readonly broken = new Set<string>();
   isDrainedNow = false;
+  /** Submissions that have lost a worker. */
+  readonly lost = new Set<string>();
   /** How often somebody asked what there is. */
   looks = 0;
 
@@ -103,6 +105,10 @@ export class TestQueue implements SharedBroker {
 
   watch(): Promise<void> {
     return Promise.resolve();
+  }
+
+  hasLost(name: string): Promise<boolean> {
+    return this.#ask(() => this.lost.has(name));
   }
 
   isDrained(): Promise<boolean> {

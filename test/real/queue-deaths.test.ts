@@ -37,6 +37,22 @@ function donesOf(taskName: string): ReadonlyMap<number, number> {
   return new Map(fs.readdirSync(dir).map((index) => [Number(index), dones(index)]));
 }
 
+it('a worker stays for the task of one that died, though its --idle-timeout is shorter than the lease', async () => {
+  const go = path.join(lab.place.dir, 'go');
+  const task = `echo {index} >r; until [ -e ${go} ]; do sleep 0.1; done`;
+  await lab.submit('one', ['--array', '0', '-r', 'r'], ['sh', '-c', task]);
+  const machine = lab.startMachine();
+  await until(() => lab.place.keys().includes('r.0'), 'it is at work');
+  machine.losePower();
+  const shown = await lab.command('status');
+  expect(shown.stdout()).toMatch(/^one +waiting +1 +0 /m);
+  expect(shown.stdout()).toMatch(/^one 0 lost with \S+: runs again when a worker is here$/m);
+  fs.writeFileSync(go, '');
+  const other = lab.startMachine('--idle-timeout', '1s');
+  expect(await other.worker.status, other.worker.stderr()).toBe(0);
+  expect((await lab.status()).submissions.map(({ state }) => state)).toEqual(['over']);
+});
+
 it('does each of 300 tasks once, however machines and Redis die', { timeout: 600_000 }, async () => {
   for (const [name, indices, options] of [
     ['any', '0-199', []],

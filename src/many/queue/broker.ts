@@ -15,6 +15,11 @@ export interface RunningJob {
   readonly sinceMs: number;
 }
 
+/** Its worker died: the job waits again once its lock has expired. `workers` are all that are here. */
+export function isLost({ worker }: RunningJob, workers: readonly WorkerInfo[] | undefined): boolean {
+  return workers !== undefined && worker !== '' && !workers.some(({ name }) => name === worker);
+}
+
 export interface FailedJob {
   readonly index: number;
   readonly reason: string;
@@ -51,6 +56,8 @@ export interface SharedBroker extends WorkerBroker {
    * other submissions are closed, so none of their jobs may be taken or held.
    */
   watch(submissions: ReadonlySet<string>): Promise<void>;
+  /** Whether a worker died that held jobs of this submission, and they do not wait again yet. */
+  hasLost(submission: string): Promise<boolean>;
   /** Shows on the submission why this worker takes nothing of it. */
   tellUnable(submission: string, why: string): Promise<void>;
   /** A user has asked us to drain. */

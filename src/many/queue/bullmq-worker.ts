@@ -7,9 +7,18 @@ import { type Parsed, parseQueuedTask, type QueuedTask } from '../../model/many/
 import { clockMs } from '../../native/clock.ts';
 import { awayText, BrokerAway, type TakenJob } from '../broker.ts';
 import { answerOf } from './answer.ts';
-import type { Notice, SharedBroker, TakenNotice } from './broker.ts';
+import { isLost, type Notice, type SharedBroker, type TakenNotice } from './broker.ts';
 import { ForeignWorker, prefixOf, queueOf, whyUnread } from './bull-queue.ts';
-import { DRAINS, noticeId, NOTICES, BullMqQueue, shownName, SUBMISSIONS, unableLine } from './bullmq.ts';
+import {
+  BullMqQueue,
+  DRAINS,
+  MOST_RUNNING,
+  noticeId,
+  NOTICES,
+  shownName,
+  SUBMISSIONS,
+  unableLine,
+} from './bullmq.ts';
 import type { Connection } from './connect.ts';
 
 /** maxStalledCount: the limit is --max-attempts, which the store counts. */
@@ -95,6 +104,11 @@ class ForWorker extends BullMqQueue implements SharedBroker {
       this.#workers.delete(name);
       await this.ask(() => worker.close(true));
     }
+  }
+
+  async hasLost(submission: string): Promise<boolean> {
+    const [running, workers] = [await this.running(submission, MOST_RUNNING), await this.workers()];
+    return running.some((job) => isLost(job, workers));
   }
 
   async tellUnable(submission: string, why: string): Promise<void> {

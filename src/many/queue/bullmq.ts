@@ -25,6 +25,8 @@ export const SUBMISSIONS = 'submissions';
 export const DRAINS = 'drains';
 /** The queue of notices: a job for each. */
 export const NOTICES = 'notices';
+/** More running jobs of one submission are not looked at. */
+export const MOST_RUNNING = 1000;
 /** Jobs of one pipeline: about 300 KB. */
 const CHUNK = 1000;
 const EVENTS: readonly Notice['event'][] = ['all-done', 'failed'];

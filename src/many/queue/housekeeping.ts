@@ -42,30 +42,29 @@ export async function keepHouse(
   signal: AbortSignal,
 ): Promise<CaptureError | undefined> {
   const { idleTimeoutMs = Infinity, isKept, worker } = options;
-  const { board, runner, log } = worker;
+  const { runner, log } = worker;
   const over = new OverChecks(options.broker, log, signal);
   /** Submissions whose first failure was reported. */
   const failures = new Set<string>();
   const idle = new IdleTime(idleTimeoutMs);
   let blind: CaptureError | undefined;
   while (!signal.aborted) {
-    const failure = await lookOnce(options, over, failures).then(
-      () => undefined,
+    const look = await lookOnce(options, over, failures).then(
+      (isBusy) => ({ isBusy }),
       (error: unknown) => ({ error }),
     );
-    if (failure === undefined) {
-      const isBusy = !runner.isIdle || isKept() || board.inTurn().length > 0;
-      if (idle.seen(isBusy || over.owes(board.inState('empty')))) {
+    if ('isBusy' in look) {
+      if (idle.seen(look.isBusy)) {
         log.info('nothing was left to do for the time of --idle-timeout: this worker ends');
         runner.end();
       }
     } else {
       // A BrokerAway was already logged.
-      if (!(failure.error instanceof BrokerAway) && !idle.isBlind)
-        log.warn(`the queue cannot be looked at: ${reasonOf(failure.error)}`);
+      if (!(look.error instanceof BrokerAway) && !idle.isBlind)
+        log.warn(`the queue cannot be looked at: ${reasonOf(look.error)}`);
       // Not runner.isIdle: that waits for looks, too.
       if (idle.unseen(runner.running().length > 0 || isKept())) {
-        blind ??= endedBlind(failure.error);
+        blind ??= endedBlind(look.error);
         runner.end();
       }
     }
@@ -73,6 +72,13 @@ export async function keepHouse(
   }
   await over.settled();
   return blind;
+}
+
+/** Whether a task waits again soon that this worker can run, because its own worker died. */
+async function mayReturn({ broker, worker: { board } }: HousekeepingOptions): Promise<boolean> {
+  for (const submission of board.underWay())
+    if ((await broker.hasLost(submission.name)) && board.mayRun(submission)) return true;
+  return false;
 }
 
 function endedBlind(error: unknown): CaptureError {
@@ -88,7 +94,7 @@ function endedBlind(error: unknown): CaptureError {
 /** Time with nothing to do counts only while the queue can be seen. Time without a view of it counts separately. */
 class IdleTime {
   readonly #timeoutMs: number;
-  #idleSinceMs = clockMs();
+  #idleSinceMs: number | undefined;
   #blindSinceMs: number | undefined;
 
   constructor(timeoutMs: number) {
@@ -99,11 +105,13 @@ class IdleTime {
     return this.#blindSinceMs !== undefined;
   }
 
-  /** A look has succeeded. Returns true if nothing was to do for the whole time. */
+  /** A look has succeeded. Returns true if looks have found nothing to do for the whole time: two at least. */
   seen(isBusy: boolean): boolean {
     const nowMs = clockMs();
-    if (isBusy || this.isBlind) this.#idleSinceMs = nowMs;
+    if (isBusy || this.isBlind) this.#idleSinceMs = undefined;
     this.#blindSinceMs = undefined;
+    if (isBusy) return false;
+    this.#idleSinceMs ??= nowMs;
     return nowMs - this.#idleSinceMs >= this.#timeoutMs;
   }
 
@@ -116,12 +124,13 @@ class IdleTime {
   }
 }
 
+/** Resolves to whether this worker has, or may soon have, something to do. */
 async function lookOnce(
   options: HousekeepingOptions,
   over: OverChecks,
   failures: Set<string>,
-): Promise<void> {
-  const { broker, worker } = options;
+): Promise<boolean> {
+  const { broker, worker, idleTimeoutMs, isKept } = options;
   const { board, leases, runner, log } = worker;
   await board.lookIfDue();
   over.check(board.inState('empty'));
@@ -140,6 +149,9 @@ async function lookOnce(
     runner.end();
   }
   await board.tell((name, why) => broker.tellUnable(name, why));
+  if (!runner.isIdle || isKept() || board.inTurn().length > 0 || over.owes(board.inState('empty')))
+    return true;
+  return idleTimeoutMs !== undefined && mayReturn(options);
 }
 
 async function tell(

@@ -1,5 +1,6 @@
 // A snapshot of the queue for people. `capture queue status` and `capture queue ui` both show it.
 import { numberText } from '../../array/columns.ts';
+import { formatIndices } from '../../model/index-set.ts';
 import {
   byTurn,
   lackingEverywhere,
@@ -8,8 +9,8 @@ import {
 } from '../../model/many/choose.ts';
 import { formatMs } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
-import type { FailedJob, RunningJob, Unable, WorkerInfo } from './broker.ts';
-import type { BullMqQueue } from './bullmq.ts';
+import { type FailedJob, isLost, type RunningJob, type Unable, type WorkerInfo } from './broker.ts';
+import { type BullMqQueue, MOST_RUNNING } from './bullmq.ts';
 import type { RateOf } from './rate.ts';
 import { noSuch } from './submit.ts';
 
@@ -26,8 +27,10 @@ export interface QueueView {
   readonly workers: readonly WorkerInfo[] | undefined;
   /** Running workers that take nothing of a waiting submission. */
   readonly unable: readonly (Unable & { readonly submission: string })[];
-  /** Running jobs of all submissions. */
+  /** Running jobs of all submissions whose workers are here. */
   readonly running: readonly RunningJob[];
+  /** Jobs of submissions that are not cancelled, whose workers died. They count as waiting. */
+  readonly lost: readonly RunningJob[];
   /** Failed jobs of the shown submission, newest first. */
   readonly failed: readonly (FailedJob & { readonly submission: string })[];
 }
@@ -35,23 +38,28 @@ export interface QueueView {
 /** The methods of a queue that a snapshot needs. */
 export type Showable = Pick<BullMqQueue, 'place' | 'list' | 'running' | 'failed' | 'workers' | 'unable'>;
 
-const MOST_RUNNING = 1000;
 const MOST_FAILED = 20;
 
 /** Throws status 64 if the submission `name` does not exist. */
 export async function look(broker: Showable, name: string | undefined): Promise<QueueView> {
   const listed = await broker.list();
-  const all = listed
+  const seen = listed
     .filter((one) => one.kind === 'submission')
     .toSorted((a, b) => byTurn(a.submission, b.submission));
-  const names = all.map(({ submission }) => submission.name);
+  const names = seen.map(({ submission }) => submission.name);
   if (name !== undefined && !names.includes(name)) throw noSuch(name, names, broker.place);
-  const withRunning = all.filter(({ counts }) => counts.running > 0);
-  const running = await Promise.all(
+  const withRunning = seen.filter(({ counts }) => counts.running > 0);
+  const active = await Promise.all(
     withRunning.map(({ submission }) => broker.running(submission.name, MOST_RUNNING)),
   );
   const failed = name === undefined ? [] : await broker.failed(name, MOST_FAILED);
   const workers = await broker.workers();
+  const running = active.flat().filter((job) => !isLost(job, workers));
+  const mayReturn = new Set(
+    seen.flatMap(({ submission: { cancelledMs, name: one } }) => (cancelledMs === undefined ? [one] : [])),
+  );
+  const lost = active.flat().filter((job) => isLost(job, workers) && mayReturn.has(job.submission));
+  const all = seen.map((one) => withLost(one, lost));
   const shown = name === undefined ? all : all.filter(({ submission }) => submission.name === name);
   const waiting = shown.filter(
     (one) => stateOfSubmission(one, all).kind === 'ready' && (name !== undefined || one.counts.running === 0),
@@ -71,8 +79,18 @@ export async function look(broker: Showable, name: string | undefined): Promise<
     unreadable: listed.flatMap((one) => (one.kind === 'unreadable' ? [one] : [])),
     workers: workers?.toSorted((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true })),
     unable: unable.flat().filter(isHere),
-    running: running.flat(),
+    running,
+    lost,
     failed: failed.map((one) => ({ ...one, submission: name ?? '' })),
+  };
+}
+
+function withLost({ submission, counts }: SeenSubmission, lost: readonly RunningJob[]): SeenSubmission {
+  const count = lost.filter((job) => job.submission === submission.name).length;
+  const { waiting, running } = counts;
+  return {
+    submission,
+    counts: { ...counts, waiting: waiting + count, running: Math.max(0, running - count) },
   };
 }
 
@@ -165,7 +183,23 @@ export function workerText({ name, capabilities }: WorkerInfo, running: readonly
 
 /** Why waiting tasks cannot start. */
 export function hindranceTexts(view: QueueView): readonly string[] {
-  return [...lackingTexts(view), ...unableTexts(view), ...awaitingTexts(view)];
+  return [...lackingTexts(view), ...unableTexts(view), ...awaitingTexts(view), ...lostTexts(view)];
+}
+
+/** `melt 9, 12-14 lost with node3.4711: runs again when a worker is here` */
+function lostTexts({ lost, shown, workers = [] }: QueueView): readonly string[] {
+  const when = workers.length === 0 ? 'when a worker is here' : 'on another worker';
+  return shown.flatMap(({ submission: { name } }) => {
+    const mine = lost.filter((job) => job.submission === name);
+    return [...new Set(mine.map(({ worker }) => worker))].map((worker) => {
+      const indices = mine.filter((job) => job.worker === worker).map(({ index }) => index);
+      const which = formatIndices(
+        indices.toSorted((a, b) => a - b),
+        'slurm',
+      );
+      return `${name} ${which} lost with ${worker}: runs again ${when}`;
+    });
+  });
 }
 
 /** `solve waits for mesh, which is cancelled: it cannot begin (...)` */

@@ -133,7 +133,7 @@ function workerLines({ workers, running }: QueueView): readonly string[] {
 /** Lines on one submission: what runs where, and why tasks have failed. */
 function detailLines(view: QueueView): readonly string[] {
   const { failed, nowMs, shown } = view;
-  const runs = ofShown(view);
+  const runs = ofShown(view, view.running);
   const more = shown.reduce((sum, { counts }) => sum + counts.failed, 0) - failed.length;
   return [
     ...(runs.length === 0 ? [] : ['running:']),
@@ -147,8 +147,8 @@ function detailLines(view: QueueView): readonly string[] {
   ];
 }
 
-function ofShown({ running, shown }: QueueView): readonly RunningJob[] {
-  return running.filter(({ submission }) => shown.some((one) => one.submission.name === submission));
+function ofShown({ shown }: QueueView, jobs: readonly RunningJob[]): readonly RunningJob[] {
+  return jobs.filter(({ submission }) => shown.some((one) => one.submission.name === submission));
 }
 
 function jsonOf(view: QueueView, rates: ReadonlyMap<string, RateOf>): object {
@@ -173,7 +173,8 @@ function jsonOf(view: QueueView, rates: ReadonlyMap<string, RateOf>): object {
     }),
     workers: view.workers ?? null,
     unable: view.unable,
-    running: ofShown(view),
+    running: ofShown(view, view.running),
+    lost: ofShown(view, view.lost),
     failed: view.failed,
     unreadable: view.unreadable,
   };

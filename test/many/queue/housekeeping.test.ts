@@ -57,6 +57,22 @@ it('waits as long as there is something to take', async () => {
   expect(told.ended).toBe(0);
 });
 
+it('waits for a task that comes back because its worker died, if it can run that', async () => {
+  for (const [name, capabilities] of [
+    ['melt', []],
+    ['gpu', ['gpu']],
+  ] as const) {
+    broker.submit(submission({ name, capabilities: [...capabilities] }), [0]);
+    broker.lost.add(name);
+    await broker.take(name); // oxlint-disable-line no-await-in-loop -- two
+  }
+  const told = begin(1);
+  await until(() => broker.looks > 2, 'it has looked');
+  expect(told.ended).toBe(0);
+  broker.lost.delete('melt');
+  await until(() => told.ended > 0, 'it ends');
+});
+
 it('does not end before it knows whether a submission is over, of which nothing is left', async () => {
   // Of a run id only the queue tells: no store is asked.
   broker.submit(submission({ runId: 'r1' }), []);

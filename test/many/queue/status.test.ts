@@ -1,7 +1,7 @@
 // What `capture queue status` shows of a moment.
 import { expect, it } from 'vitest';
 import { RateOf } from '../../../src/many/queue/rate.ts';
-import type { QueueView } from '../../../src/many/queue/look.ts';
+import { look, type QueueView } from '../../../src/many/queue/look.ts';
 import { linesOf } from '../../../src/many/queue/status.ts';
 import type { SeenSubmission } from '../../../src/model/many/choose.ts';
 import { seen } from '../submissions.ts';
@@ -15,6 +15,7 @@ const view = ({ all = [], ...changes }: Partial<QueueView> = {}): QueueView => (
   workers: [],
   unable: [],
   running: [],
+  lost: [],
   failed: [],
   ...changes,
 });
@@ -68,6 +69,42 @@ it.each([
   const solve = seen({ name: 'solve', after: ['mesh'] }, { waiting: 1 });
   const lines = linesOf(view({ all: mesh === undefined ? [solve] : [mesh, solve] }), how);
   expect(lines.filter((line) => line.includes('waits for'))).toEqual(text === undefined ? [] : [text]);
+});
+
+it('counts as waiting what was lost with its worker, and says when it runs again', async () => {
+  const job = (submission: string, index: number, worker: string) => ({
+    submission,
+    index,
+    worker,
+    sinceMs: 1,
+  });
+  const jobs = [job('melt', 9, 'node3.47'), job('melt', 10, 'node3.47'), job('melt', 4, 'node4.11')];
+  const looks = async (...names: readonly string[]): Promise<string> => {
+    const showable = {
+      place: 'lab',
+      list: async () => [
+        { kind: 'submission', ...seen({}, { running: 3 }) } as const,
+        { kind: 'submission', ...seen({ name: 'gone', cancelledMs: 1 }, { running: 1 }) } as const,
+      ],
+      running: async (name: string) => (name === 'melt' ? jobs : [job('gone', 1, 'node3.47')]),
+      workers: async () => names.map((name) => ({ name, capabilities: [] })),
+      failed: async () => [],
+      unable: async () => [],
+    };
+    return linesOf(await look(showable, 'melt'), how).join('\n');
+  };
+  const none = await looks();
+  expect(none).toMatch(/^melt +waiting +3 +0 +0 +7$/m);
+  expect(none).toContain(
+    'no worker is here\nmelt 9-10 lost with node3.47: runs again when a worker is here\n',
+  );
+  expect(none).not.toContain('running:');
+  const one = await looks('node4.11');
+  expect(one).toMatch(/^melt +running +2 +1 +0 +7$/m);
+  expect(one).toContain(
+    'melt 9-10 lost with node3.47: runs again on another worker\nrunning:\n  4 on node4.11',
+  );
+  expect(one).not.toContain('gone');
 });
 
 it('counts what a cancellation has dropped', () => {
