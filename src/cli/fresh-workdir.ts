@@ -9,7 +9,7 @@ import { showCommand } from '../model/many/placeholders.ts';
 import { showPath } from '../model/path.ts';
 import { availableMemoryBytes } from '../native/available-memory.ts';
 import { isInMemory } from '../native/disk-use.ts';
-import { UNSAVED_HINT } from '../scratch/left-work.ts';
+import { NO_INDEX, UNSAVED_HINT } from '../scratch/left-work.ts';
 import { openScratch, type TaskDir } from '../scratch/scratch.ts';
 
 export interface FreshWorkdir {
@@ -33,7 +33,7 @@ export async function openFreshWorkdir(
     stopping,
     log,
   });
-  const dir = scratch.dirFor(/^\d{1,9}$/.test(index ?? '') ? Number(index) : 0);
+  const dir = scratch.dirFor(/^\d{1,9}$/.test(index ?? '') ? Number(index) : NO_INDEX);
   let isOpen = true;
   const close = async (): Promise<void> => {
     if (isOpen) await scratch.close();

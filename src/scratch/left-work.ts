@@ -24,8 +24,10 @@ export const UNSAVED_HINT =
   'copy what you need out of it, then delete it; in memory (/dev/shm) it takes memory, and is lost with the machine';
 /** Suffix of what a failed task left: its directory and its log. */
 export const FAILED = '.failed';
+/** In place of the index, in the name of the directory of a task that has none. */
+export const NO_INDEX = 'task';
 /** The name of a task's work directory while it is in use. */
-const TASK_DIR = /^\d+(?:-\d+)?$/;
+const TASK_DIR = new RegExp(`^(\\d+|${NO_INDEX})(?:-\\d+)?$`);
 
 /**
  * Reads the sidecar's marks in the directory, because the launcher, or this runner, may have been killed. The task may
@@ -103,7 +105,7 @@ export async function removeRest({ at }: HeldDir, root: string, log: Pick<Log, '
     const [aside] = TASK_DIR.test(dir) && isUnsaved(`${at}/${dir}`) ? setAside(`${at}/${dir}`) : [];
     if (aside !== undefined)
       log.warn(
-        `what a task that was killed may not have stored stays in ${showPath(path.join(root, path.basename(aside)))}`,
+        `what ${taskIn(dir)} of a run that was killed may not have stored stays in ${showPath(path.join(root, path.basename(aside)))}`,
         { hint: UNSAVED_HINT },
       );
     if (aside !== undefined || name.includes(UNSAVED) || name.includes(FAILED)) keepsSome = true;
@@ -114,6 +116,12 @@ export async function removeRest({ at }: HeldDir, root: string, log: Pick<Log, '
   if (!keepsSome) await emptyDirectory(at);
   await removeTree(`${at}/${LOCK}`);
   if (!keepsSome) removeRoot(root);
+}
+
+/** A log may be that of another index. */
+function taskIn(dir: string): string {
+  const [, index] = TASK_DIR.exec(dir) ?? [];
+  return index === undefined || index === NO_INDEX ? 'a task' : `index ${index}`;
 }
 
 /** Removes only the empty directory that we created: another one may have its name by now. */

@@ -31,6 +31,7 @@ import {
   LOCK,
   makeRoom,
   moved,
+  type NO_INDEX,
   PREFIX,
   removeKept,
   removeRest,
@@ -76,7 +77,7 @@ export interface Scratch {
   /** Locked as long as any process has it open; each launcher inherits it. */
   readonly lockFd: number;
   /** A directory for one start of this index; it never returns one that exists. */
-  dirFor(index: number): TaskDir;
+  dirFor(index: number | typeof NO_INDEX): TaskDir;
   /** What the file system says; it may know no quota. */
   mayBeFull(): boolean;
   /** Whether a file can be written there: the file system may be full, or the user's quota used up. */

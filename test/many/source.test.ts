@@ -88,7 +88,7 @@ function bench(
     outcomes,
     scratch: {
       root: '/scratch',
-      dirFor: (index) => fakeDir(index, dirs),
+      dirFor: (index) => fakeDir(Number(index), dirs),
       lockFd: 0,
       mayBeFull: () => !room.isThere,
       hasRoom: () => room.isThere,

@@ -91,7 +91,7 @@ describe('several machines', () => {
     const shown = await lab.command('status', 'broken');
     expect(await shown.status).toBe(1);
     const [, kept = ''] =
-      /failed with exit status 1; kept on [^:]*: (\S+\.failed) and /.exec(shown.stdout()) ?? [];
+      /failed with exit status 1; kept on [^:]*: (\S+\.failed\.log)$/m.exec(shown.stdout()) ?? [];
     expect(fs.existsSync(kept), shown.stdout()).toBe(true);
     expect([...attemptsIn(lab.place, 'sh').values()]).toEqual([2, 2, 2]);
     fs.writeFileSync(path.join(lab.place.dir, 'mended'), '');

@@ -24,7 +24,7 @@ const open = (hasAllTries = false, stopping?: AbortSignal, below = dir.path): Pr
   });
 
 /** With a file in it, and something said. */
-function begin(scratch: Scratch, index: number, text = 'x'): TaskDir {
+function begin(scratch: Scratch, index: Parameters<Scratch['dirFor']>[0], text = 'x'): TaskDir {
   const dir = scratch.dirFor(index);
   dir.make();
   // What a start leaves whose task has not begun.
@@ -239,13 +239,13 @@ it('takes a directory for that of a fenced attempt only if the sidecar has said 
 
 it('leaves what a task had in its work directory when all was killed, unless it was saved by then', async () => {
   const killed = await open();
-  const dirs = [1, 2, 2].map((index) => {
+  const dirs = ([1, 2, 2, 'task'] as const).map((index) => {
     const dir = begin(killed, index);
     fs.writeFileSync(path.join(dir.path, '.capture/attempt.json'), '{}');
     return dir;
   });
   fs.writeFileSync(path.join(dirs[0]?.path ?? '', '.capture/saved'), '');
-  expect(dirs.map((dir) => dir.isUnsaved())).toEqual([false, true, true]);
+  expect(dirs.map((dir) => dir.isUnsaved())).toEqual([false, true, true, true]);
   fs.closeSync(killed.lockFd);
   const next = await open();
   expect(fs.readdirSync(killed.root).toSorted()).toEqual([
@@ -253,11 +253,14 @@ it('leaves what a task had in its work directory when all was killed, unless it 
     '2-2.unsaved-1.log',
     '2.unsaved-1',
     '2.unsaved-1.log',
+    'task.unsaved-1',
+    'task.unsaved-1.log',
   ]);
   expect(fs.readFileSync(path.join(killed.root, '2.unsaved-1/file'), 'utf8')).toBe('x');
   expect(said.toSorted()).toEqual([
-    expect.stringContaining(`${killed.root}/2-2.unsaved-1`),
-    expect.stringContaining(`${killed.root}/2.unsaved-1`),
+    `what a task of a run that was killed may not have stored stays in ${killed.root}/task.unsaved-1`,
+    `what index 2 of a run that was killed may not have stored stays in ${killed.root}/2-2.unsaved-1`,
+    `what index 2 of a run that was killed may not have stored stays in ${killed.root}/2.unsaved-1`,
   ]);
   await next.close();
 });
