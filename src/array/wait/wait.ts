@@ -8,6 +8,7 @@ import { group } from '../../cli/options/spec.ts';
 import type { ValuesOf } from '../../cli/options/values.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
+import { showPath } from '../../model/path.ts';
 import { formatMs } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
 import { notify } from '../../notify/notify.ts';
@@ -126,7 +127,8 @@ async function wait(array: StoredArray, waiting: Waiting, tools: Tools): Promise
     if (counts !== undefined && status !== undefined)
       return await end(array, waiting, { counts, status, text }, tools);
     if (await pause(waiting, tools)) continue;
-    tools.log.error(`not all are done after ${formatMs(waiting.timeoutMs ?? 0)}: ${text}`);
+    const hint = counts === undefined ? undefined : hintFor(counts, array.store.url);
+    tools.log.error(`not all are done after ${formatMs(waiting.timeoutMs ?? 0)}: ${text}`, { hint });
     return TIMED_OUT;
   }
 }
@@ -146,6 +148,15 @@ function statusOf(counts: Counts, { failFast }: WaitOptions): ExitStatus | undef
   const isOver = stale + missing + preempted + running === 0 && done + failed + ended > 0;
   if (!isOver && !(failFast && failed > 0)) return undefined;
   return failed + ended === 0 ? EXIT.ok : NOT_ALL;
+}
+
+/** Undefined if more time may help. */
+function hintFor(
+  { running, preempted, missing, failed, ended, stale }: Counts,
+  url: string,
+): string | undefined {
+  if (running + preempted + missing > 0 || failed + ended + stale === 0) return undefined;
+  return `nothing of it runs any more: see why with capture status ${showPath(url)}, and run again what is not done`;
 }
 
 interface WaitEnd {

@@ -89,6 +89,8 @@ describe.each(STORE_KINDS)('capture wait on %s', (kind) => {
     const ran = await run('wait', stored, '--timeout', '1s');
     expect(ran.status).toBe(124);
     expect(ran.stderr).toContain(`1 ${state}, 1 done`);
+    const hint = `try: nothing of it runs any more: see why with capture status ${stored.url}, and run again`;
+    expect(ran.stderr.includes(hint)).toBe(state === 'stale');
   });
 
   it('does not wait for the others with --fail-fast', async () => {
