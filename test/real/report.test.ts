@@ -199,7 +199,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
       "[...document.querySelectorAll('.u-legend .u-value')].map((one) => one.textContent)",
     );
     expect(legends.length).toBeGreaterThan(0);
-    for (const legend of legends) expect(legend).toMatch(/^(at most \d|20\S+ \S+Z to 20)/);
+    for (const legend of legends) expect(legend).toMatch(/^(highest sample \d|20\S+ \S+Z to 20)/);
   });
 
   it('goes back to what was shown before, as any page does', async () => {
@@ -233,7 +233,8 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
       "[...document.querySelectorAll('.chart > [role=img]')].map((one) => one.ariaLabel)",
     );
     expect(labels).toHaveLength(6);
-    for (const label of labels) expect(label).toMatch(/^.+, from 20\S+ \S+Z to 20\S+ \S+Z: .* at most \d/);
+    for (const label of labels)
+      expect(label).toMatch(/^.+, from 20\S+ \S+Z to 20\S+ \S+Z: .* highest sample \d/);
     await page.evaluate("for (const one of document.querySelectorAll('.chart details')) one.open = true");
     const behind = "[...document.querySelectorAll('.chart details')]";
     await page.until(`${behind}.every((one) => one.querySelector('table') !== null)`);
