@@ -122,6 +122,10 @@ describe('the files', () => {
     expect(pathsOf({ HOME: '', XDG_CONFIG_HOME: 'relative' })).toEqual(['/etc/capture.yaml']);
   });
 
+  it('are none for a task of a runner, which has read its own', () => {
+    expect(pathsOf({ HOME: '/home/ada', CAPTURE_CONFIG: 'x.yaml', CAPTURED_RUNNER: '7' })).toEqual([]);
+  });
+
   it('that cannot be read are refused', () => {
     const here = { env: {}, cwd: dir, outside: realOutside };
     const { defaults } = readDefaults([{ path: 'none.yaml', isThere: true }], here);

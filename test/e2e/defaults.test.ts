@@ -36,3 +36,22 @@ it('a file that CAPTURE_CONFIG names must be there', async () => {
   expect(run.stderr()).toContain("cannot read the defaults in 'none.yaml'");
   expect(fs.existsSync(place.at('started'))).toBe(false);
 });
+
+it('all tasks of an array have the defaults of their runner, once', async () => {
+  const home = path.join(place.dir, 'conf');
+  fs.mkdirSync(home);
+  fs.writeFileSync(path.join(home, 'capture.yaml'), `to: ${place.store}\nnamespace: ada\nresults: [r.dat]\n`);
+  const run = place.capture(
+    ['array', '--array=0-1', '--task-name=t', '--', 'sh', '-c', 'echo {index} >r.dat'],
+    {
+      XDG_CONFIG_HOME: home,
+    },
+  );
+  expect(await run.status, run.stderr()).toBe(0);
+  expect(
+    place
+      .keys()
+      .filter((key) => key.includes('r.dat'))
+      .toSorted(),
+  ).toEqual(['ada/r.dat.0', 'ada/r.dat.1']);
+});

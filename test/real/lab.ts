@@ -133,8 +133,10 @@ export async function openLab(): Promise<Lab> {
 
 function startMachine(place: Place, dir: string, options: readonly string[]): Machine {
   const scratch = path.join(dir, 'scratch');
-  const env = { XDG_RUNTIME_DIR: path.join(dir, 'run') };
-  for (const one of [scratch, env.XDG_RUNTIME_DIR]) fs.mkdirSync(one, { recursive: true });
+  const env = { XDG_RUNTIME_DIR: path.join(dir, 'run'), XDG_CONFIG_HOME: path.join(dir, 'conf') };
+  for (const one of [scratch, ...Object.values(env)]) fs.mkdirSync(one, { recursive: true });
+  // A default of whoever runs the worker is no part of what was submitted.
+  fs.writeFileSync(path.join(env.XDG_CONFIG_HOME, 'capture.yaml'), 'namespace: of-the-machine\n');
   const lostAfter = `--lost-after=${LOST_AFTER_MS}ms`;
   const fixed = [`--scratch=${scratch}`, '--jobs=2', lostAfter, '--notice=none'];
   const worker = place.capture(['worker', ...fixed, ...options], env);

@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import type { Mistake } from '../../model/errors.ts';
+import { RUNNER_VARIABLE } from '../../model/format/shared-sidecar.ts';
 import { encodePath } from '../../model/path.ts';
 
 /** Names a file of defaults that must be there. */
@@ -23,8 +24,12 @@ export interface Defaults {
   readonly mistakes: readonly Mistake[];
 }
 
-/** Every start looks for them, so it opens none that is not there. */
+/**
+ * Every start looks for them, so it opens none that is not there. A task of a runner has none: the runner has read its own,
+ * and those of a worker's machine are not part of what somebody has submitted.
+ */
 export function defaultsFiles(env: NodeJS.ProcessEnv): readonly DefaultsFile[] {
+  if (env[RUNNER_VARIABLE] !== undefined) return [];
   const { HOME, XDG_CONFIG_HOME, [CONFIG_VARIABLE]: named } = env;
   // "All paths must be absolute" (XDG Base Directory Specification).
   const dirs = [XDG_CONFIG_HOME, HOME && path.join(HOME, '.config')];
