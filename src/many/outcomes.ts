@@ -136,7 +136,7 @@ export class TaskOutcomes {
     return isLast ? 'failed' : 'retried';
   }
 
-  /** Returns the names of what stays. The end of the log says of which index it is, for whoever finds it. */
+  /** Returns the names of what stays. The last line of the log names its index. */
   async #kept(task: SubmittedTask): Promise<readonly string[]> {
     const { name, dir } = task;
     try {

@@ -105,7 +105,7 @@ function serverOf(request: ClientRequest): string {
   return `${request.protocol}//${String(request.getHeader('host'))}`;
 }
 
-/** The SDK's errors about the content of an answer do not say whose it is. */
+/** The SDK's errors about the content of an answer do not name the server. */
 function named(error: unknown, server: string | undefined): unknown {
   const isAboutContent = error instanceof TypeError || error instanceof SyntaxError;
   if (server === undefined || !isAboutContent) return error;

@@ -1,5 +1,4 @@
-// What the bucket is told of new objects: how to encrypt them, which storage class and tags they get; and who pays for
-// requests. https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html
+// The options of new objects: encryption, storage class, tags; and who pays for requests. https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html
 import { OBJECT_OPTIONS } from './url.ts';
 
 /** As parameters of the AWS SDK. */
