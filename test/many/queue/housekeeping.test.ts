@@ -143,13 +143,12 @@ describe('a queue that cannot be seen', () => {
     const told = begin(3000);
     await until(() => broker.looks > 1, 'it has looked');
     broker.error = undefined;
-    const { looks } = broker;
-    await until(() => broker.looks > looks + 1, 'it has looked again');
-    expect(told.ended).toBe(0);
+    const seenAgainMs = performance.now();
     await until(() => told.ended > 0, 'it ends');
+    // The time in which it could not be seen does not count. One millisecond for the rounding of the clocks.
+    expect(performance.now() - seenAgainMs).toBeGreaterThanOrEqual(2999);
     stop.abort();
     expect(await house).toBeUndefined();
-    expect(broker.looks - looks).toBeGreaterThan(3);
   });
 });
 
