@@ -36,6 +36,9 @@ async function opened(...of: Parameters<Chromium['open']>): Promise<Page> {
 
 const rows = (page: Page): Promise<number> =>
   page.evaluate("document.querySelectorAll('#table tbody tr').length");
+/** How far the tables reach beyond their boxes, px. */
+const BEYOND = `Math.max(...[...document.querySelectorAll('.scroll')].map(
+  ({ scrollWidth, clientWidth }) => scrollWidth - clientWidth))`;
 const isOpen = "document.querySelector('#one').open";
 const title = (page: Page): Promise<string> =>
   page.evaluate("document.querySelector('#one-title').textContent");
@@ -73,8 +76,9 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
       expect(await rows(page)).toBe(Math.min(indices, 50));
       expect(await text(page, '#title')).toBe(`t: ${indices.toLocaleString('en-US')} indices`);
       expect(await page.evaluate("document.querySelectorAll('#timeline .uplot canvas').length")).toBe(2);
-      // Wide tables scroll alone.
+      // Wide tables scroll alone; on a phone they are not wide.
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(look.width);
+      if (look.width === PHONE.width) expect(await page.evaluate(BEYOND)).toBe(0);
       const [paper, ink] = await page.evaluate<[string, string]>(
         '(({ backgroundColor, color }) => [backgroundColor, color])(getComputedStyle(document.body))',
       );
@@ -200,6 +204,68 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
     );
     expect(legends.length).toBeGreaterThan(0);
     for (const legend of legends) expect(legend).toMatch(/^(highest sample \d|20\S+ \S+Z to 20)/);
+  });
+
+  it('names each mark of the attempts in a legend, and counts them in whole numbers', async () => {
+    const nowMs = Date.now();
+    const iso = (minutesAgo: number): string => new Date(nowMs - minutesAgo * 60_000).toISOString();
+    const url = await reportOn((store) => {
+      const first = { index: '0', attempt: 1, startedAt: iso(100) };
+      store.record({ ...first, seq: 0, kind: 'started', at: iso(100) });
+      const second = { index: '0', attempt: 2, startedAt: iso(90) };
+      store.record({ ...second, seq: 3, kind: 'done', at: iso(50) });
+    });
+    const page = await opened(url, DESKTOP);
+    const colours = (of: string): Promise<string[]> =>
+      page.evaluate(
+        `[...document.querySelectorAll('${of}')].map(({ style }) => style.getPropertyValue('--colour')).toSorted()`,
+      );
+    expect(await colours('.lane i')).toEqual(['var(--kept)', 'var(--stale)']);
+    expect(await colours('#timeline .legend .dot')).toEqual(await colours('.lane i'));
+    // What the charts write when they are drawn again.
+    await page.evaluate(`(() => {
+      window.written = [];
+      const { fillText } = CanvasRenderingContext2D.prototype;
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
+        written.push(text);
+        fillText.call(this, text, ...where);
+      };
+      const query = document.querySelector('#query');
+      query.value = 'done';
+      query.dispatchEvent(new Event('input'));
+    })()`);
+    await page.until("written.includes('0')");
+    const numbers = await page.evaluate<string[]>('written.filter((text) => /^[\\d.,]+$/.test(text))');
+    expect(numbers).toContain('1');
+    expect(numbers.filter((text) => text.includes('.'))).toEqual([]);
+  });
+
+  it('draws no charts of what was sampled once, and says so', async () => {
+    const url = await reportOn((store) => {
+      const at = '2026-11-22T12:00:00.000Z';
+      const line = (samples: number): object => ({
+        unit: 1,
+        mean: [7, 8].slice(0, samples),
+        max: [7, 8].slice(0, samples),
+      });
+      for (const [index, samples] of [
+        ['0', 1],
+        ['1', 2],
+      ] as const) {
+        const series = { taskMemory: line(samples), taskCpu: line(samples) };
+        const resources = { capture: { cpuS: 1, peakMemoryBytes: 1 }, from: at, stepS: 10, series };
+        store.record({ index, attempt: 1, seq: 3, kind: 'done', startedAt: at, resources } as never);
+      }
+    });
+    const charts = async (index: string): Promise<readonly [number, boolean]> => {
+      const page = await opened(`${url}#index=${index}`, PHONE);
+      await page.until(isOpen);
+      expect(await page.evaluate(BEYOND)).toBe(0);
+      const drawn = await page.evaluate<number>("document.querySelectorAll('#one .uplot canvas').length");
+      return [drawn, (await text(page, '#one-body')).includes('There are no charts')];
+    };
+    expect(await charts('0')).toEqual([0, true]);
+    expect(await charts('1')).toEqual([2, false]);
   });
 
   it('goes back to what was shown before, as any page does', async () => {

@@ -1,5 +1,6 @@
 // The data in the page of `capture report`: the program writes it, the page reads it. Times are seconds since the
-// epoch, or durations in seconds. They are kept short, because there may be 10,000 indices.
+// epoch, or durations in seconds, to the millisecond: only page/words.ts rounds, so that a time reads the same
+// everywhere. They are kept short, because there may be 10,000 indices.
 import type { Metric } from '../../model/format/resources.ts';
 import type { State } from '../state.ts';
 

@@ -163,5 +163,5 @@ export function saidOf(found: readonly LastOutput[]): readonly Said[] | undefine
 }
 
 function secondsOf(ms: number): number {
-  return Math.round(ms / 1000);
+  return ms / 1000;
 }

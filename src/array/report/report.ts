@@ -178,7 +178,7 @@ function headOf({ store, taskName }: StoredArray, { texts, nowMs }: Page): Repor
     format: 1,
     store: store.url,
     task: taskName,
-    now: Math.round(nowMs / 1000),
+    now: Math.round(nowMs) / 1000,
     capture: CAPTURE_VERSION,
     texts: texts.all,
   };

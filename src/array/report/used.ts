@@ -31,7 +31,7 @@ export function usedOf(resources: Resources | undefined, mostSteps: number): Use
     const values = inGroups(isRate ? found.mean : found.max, together, isRate ? mean : highest);
     lines[line] = { unit: found.unit, values };
   }
-  return { from: Math.round(Date.parse(from) / 1000), step: stepS * together, lines };
+  return { from: Date.parse(from) / 1000, step: stepS * together, lines };
 }
 
 function inGroups(

@@ -141,13 +141,14 @@ export class ResourceWatch {
     if (atMs - beforeMs < SHORTEST_MS) return;
     const rate = (now = 0, before = 0): number => ((now - before) * 1000) / (atMs - beforeMs);
     const ofTask =
-      this.#task === undefined
+      taskMemory === undefined
         ? {}
         : {
-            taskCpu: rate(this.#task.cpuS, taskBefore?.cpuS),
-            taskMemory: taskMemory?.bytes,
-            taskRead: rate(this.#task.readBytes, taskBefore?.readBytes),
-            taskWritten: rate(this.#task.writtenBytes, taskBefore?.writtenBytes),
+            taskCpu: rate(this.#task?.cpuS, taskBefore?.cpuS),
+            // After the task's end there is no process whose memory could be measured.
+            taskMemory: taskMemory.bytes === 0 ? undefined : taskMemory.bytes,
+            taskRead: rate(this.#task?.readBytes, taskBefore?.readBytes),
+            taskWritten: rate(this.#task?.writtenBytes, taskBefore?.writtenBytes),
           };
     const sample: Sample = {
       ...ofTask,

@@ -146,6 +146,25 @@ describe.each(STORE_KINDS)('capture report of %s', (kind) => {
     expect(reportOf(pageOf()).entries.map(({ cpu }) => cpu)).toEqual([0.313, undefined, undefined, 0.4]);
   });
 
+  it('has each time to the millisecond: only the page rounds, and everywhere alike', async () => {
+    const at = (ms: number): string => iso(Date.parse('2026-11-22T12:00:00.900Z') + ms);
+    const generation = { attempt: 1, generation: 1, at: at(4100), members: [], companions: [] };
+    const resources = {
+      from: at(55),
+      stepS: 10,
+      series: { space: { unit: 1, mean: [1], max: [1] } },
+      capture: { cpuS: 1, peakMemoryBytes: 1 },
+    };
+    const given = { index: '0', attempt: 1, seq: 3, startedAt: at(0), generations: [generation], resources };
+    stored.record({ ...given, kind: 'failed', status: 1, at: at(9200) } as never);
+    await run('report', stored, '-o', path.join(dir, 'report.html'));
+    const [entry] = reportOf(pageOf()).entries;
+    const from = Date.parse(at(0)) / 1000;
+    const used = { from: Date.parse(at(55)) / 1000, step: 10, lines: { space: { unit: 1, values: [1] } } };
+    expect(entry?.attempts).toMatchObject([{ from, ran: 9.2, kept: 4.1, used }]);
+    expect(entry?.checkpoint).toBe(Date.parse(at(4100)) / 1000);
+  });
+
   it('counts an attempt as done whose last record is damaged: its name says that', async () => {
     const [startedAt, at] = [iso(Date.now() - 2 * HOUR_MS), iso(Date.now() - HOUR_MS)];
     stored.record({ index: '6', attempt: 1, seq: 2, kind: 'checkpoint', startedAt, at });

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import { type Resources, resourcesSchema, valuesOf } from '../../../src/model/format/resources.ts';
 import { ResourceWatch } from '../../../src/sidecar/disk/resources.ts';
 import { Shared } from '../../../src/sidecar/run/shared.ts';
+import { until } from '../../e2e/support.ts';
 import { testDir, type TestDir } from '../../support/work-dir.ts';
 
 const MIB = 2 ** 20;
@@ -43,12 +44,18 @@ function watched(launcher: number | undefined, usedBefore?: Resources): Watched 
 /** A child of ours, which stands for the launcher, with a child that has so much memory. */
 async function launcherOf(mib: number): Promise<number> {
   const perl = `$| = 1; $x = "x"; $x x= ${mib} << 20; while ((times)[0] < 0.1) {} print "ready\\n"; sleep 3600`;
-  const child = spawn('bash', ['-c', `read go; perl -e '${perl}'; :`], {
+  const child = spawn('bash', ['-c', `read go; perl -e '${perl}'; read stay`], {
     stdio: ['pipe', 'pipe', 'inherit'],
     detached: true,
   });
   const { pid = 0 } = child;
-  onTestFinished(() => void process.kill(-pid, 'SIGKILL'));
+  const ended = once(child, 'close');
+  const end = async (): Promise<void> => {
+    if (child.exitCode === null && child.signalCode === null) process.kill(-pid, 'SIGKILL');
+    await ended;
+  };
+  onTestFinished(end);
+  ends.set(pid, end);
   starts.set(pid, async () => {
     child.stdin?.write('go\n');
     await once(child.stdout ?? child, 'data');
@@ -56,6 +63,14 @@ async function launcherOf(mib: number): Promise<number> {
   return pid;
 }
 const starts = new Map<number, () => Promise<void>>();
+const ends = new Map<number, () => Promise<void>>();
+
+/** Ends the child of this launcher, which waits for it. */
+async function endTask(launcher: number): Promise<void> {
+  const children = `/proc/${launcher}/task/${launcher}/children`;
+  process.kill(Number(fs.readFileSync(children, 'utf8')), 'SIGKILL');
+  await until(() => fs.readFileSync(children, 'utf8') === '', 'the end of the task');
+}
 
 describe('what a run uses', () => {
   it('is measured every 10 s, by one timer, however long nothing happens', () => {
@@ -86,6 +101,31 @@ describe('what a run uses', () => {
     expect(valuesOf(used, 'taskMemory').at(-1)).toBeGreaterThan(80 * MIB);
     expect(used.task?.peakMemoryBytes).toBeGreaterThan(80 * MIB);
     expect(used.capture.peakMemoryBytes).toBeGreaterThan(10 * MIB);
+  });
+
+  it('has no memory of a task that has ended: nothing was measured', async () => {
+    const launcher = await launcherOf(20);
+    const { watch, recorded } = watched(launcher);
+    await starts.get(launcher)?.();
+    const isMeasured = (metric: 'taskMemory' | 'taskCpu'): readonly boolean[] =>
+      valuesOf(recorded() as Resources, metric).map((value) => value !== undefined);
+    nowMs += EVERY_MS;
+    watch.taskEnded(undefined);
+    await endTask(launcher);
+    nowMs += EVERY_MS;
+    watch.taskEnded(undefined);
+    // What the launcher has waited for still counts.
+    expect([isMeasured('taskMemory'), isMeasured('taskCpu')]).toEqual([
+      [false, true, false],
+      [false, true, true],
+    ]);
+    await ends.get(launcher)?.();
+    nowMs += EVERY_MS;
+    watch.taskEnded(undefined);
+    expect([isMeasured('taskMemory'), isMeasured('taskCpu')]).toEqual([
+      [false, true, false, false],
+      [false, true, true, false],
+    ]);
   });
 
   it('is, at the end, what the kernel has counted for the task, if that is more', async () => {

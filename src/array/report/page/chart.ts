@@ -1,7 +1,7 @@
 // A chart of time series by uPlot, with a table of the same numbers. It has the width of its container, and the page's
 // colours, light or dark.
 import uPlot from 'uplot';
-import { colourOf, el, number, table } from './dom.ts';
+import { type Cell, colourOf, el, number, table } from './dom.ts';
 import { timeText } from './words.ts';
 
 export interface Series {
@@ -17,17 +17,18 @@ export interface ChartOf {
   readonly title: string;
   /** Seconds since the epoch, ascending. */
   readonly times: readonly number[];
-  readonly step: number;
+  /** Where the time axis ends; undefined: at the last of the times. */
+  readonly until?: number;
   /** Drawn in this order: the first ones are in the background. */
   readonly series: readonly Series[];
   readonly text: (value: number) => string;
-  /** Bars have no line between two values. */
-  readonly bars?: boolean;
+  /** Bars and steps begin with their interval; lines lead from value to value. */
+  readonly shape: 'bars' | 'steps' | 'lines';
   readonly height?: number;
   /** Charts with the same name share their cursor. */
   readonly sync?: string;
-  /** Memory sizes are shown in powers of two. */
-  readonly binary?: boolean;
+  /** Ticks of sizes are powers of two, those of counts whole numbers. */
+  readonly ticks?: keyof typeof TICKS;
 }
 
 export interface Chart {
@@ -44,7 +45,11 @@ const TIMES: uPlot.Axis.Values = [
   [1, '{HH}:{mm}:{ss}', '\n{YYYY}-{MM}-{DD}', null, '\n{YYYY}-{MM}-{DD}', null, null, null, 1],
 ];
 
-const BINARY = Array.from({ length: 60 }, (_, at) => 2 ** at);
+/** Distances between two ticks of the y axis. */
+const TICKS = {
+  sizes: Array.from({ length: 60 }, (_, at) => 2 ** at),
+  counts: Array.from({ length: 15 }, (_, at) => [1, 2, 5].map((digit) => digit * 10 ** at)).flat(),
+};
 
 export function chart(of: ChartOf): Chart {
   const place = el('div', { role: 'img', 'aria-label': summaryOf(of) });
@@ -74,67 +79,101 @@ export function chart(of: ChartOf): Chart {
   };
 }
 
-function dataOf({ times, series }: ChartOf): uPlot.AlignedData {
-  return [[...times], ...series.map(({ values }) => [...values])];
+function dataOf({ times, until, series }: ChartOf): uPlot.AlignedData {
+  const lines = series.map(({ values }) => [...values]);
+  // Without a value there: only the axis goes on to it.
+  return until === undefined
+    ? [[...times], ...lines]
+    : [[...times, until], ...lines.map((values) => [...values, null])];
 }
 
 function optionsOf(of: ChartOf, width: number): uPlot.Options {
-  const { times, series, text, height = 190, sync, bars, binary } = of;
+  const { times, series, text, height = 190, sync, ticks } = of;
   const axis = {
     stroke: colourOf('soft'),
     grid: { stroke: colourOf('line'), width: 1 },
     ticks: { stroke: colourOf('line'), width: 1 },
     font: '12px system-ui, sans-serif',
   };
-  const paths = bars === true ? uPlot.paths.bars?.({ size: [0.9, 60] }) : uPlot.paths.linear?.();
   return {
     width,
     height,
+    // Room for half of a label at the end of the time axis.
+    padding: [null, 30, null, null],
     // UTC, as in all tables, so that a day is the same everywhere.
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
-    cursor: { drag: { x: true, y: false }, ...(sync === undefined ? {} : { sync: { key: sync } }) },
-    scales: { y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] } },
+    cursor: {
+      drag: { x: true, y: false },
+      ...(sync === undefined ? {} : { sync: { key: sync } }),
+      // The interval in which the cursor is.
+      dataIdx: (_plot, _series, nearest, time) =>
+        (times[nearest] ?? Infinity) > time ? Math.max(0, nearest - 1) : nearest,
+    },
+    scales: { y: { range: (_plot, _least, most) => [0, 1.05 * topOf(most, of)] } },
     axes: [
       { ...axis, space: 64, values: TIMES },
       {
         ...axis,
         size: 86,
         values: (_plot, splits) => splits.map((value) => (Math.abs(value) < 1e-9 ? '0' : text(value))),
-        ...(binary === true ? { incrs: BINARY } : {}),
+        ...(ticks === undefined ? {} : { incrs: TICKS[ticks] }),
       },
     ],
     series: [
       {
         label: 'time (UTC)',
-        value: (_plot, seconds) => (seconds === null ? rangeText(times) : timeText(seconds)),
+        value: (_plot, seconds) => (seconds === null ? rangeText(of) : timeText(seconds)),
       },
-      ...series.map(({ title, colour, told, values }) => ({
-        label: title,
-        stroke: colourOf(colour),
-        fill: bars === true ? colourOf(colour) : `${colourOf(colour)}30`,
-        width: bars === true ? 0 : 1.5,
-        paths,
-        points: { show: bars !== true && values.length < 3 },
-        value: (_plot: uPlot, _value: number | null, _series: number, at: number | null) => {
-          // Without a cursor, the legend says the same as the text alternative.
-          if (at === null) return mostText(told ?? values, text);
-          const shown = (told ?? values)[at];
-          return shown === null || shown === undefined ? '' : text(shown);
-        },
-      })),
+      ...series.map((one) => seriesOf(one, of)),
     ],
   };
 }
 
-/** The text alternative for the chart. */
-function summaryOf({ title, times, series, text }: ChartOf): string {
-  const most = series.map(({ title: name, values, told }) => `${name} ${mostText(told ?? values, text)}`);
-  return `${title}, from ${rangeText(times)}: ${most.join(', ')}`;
+/** A scale of counts has a tick above 0. */
+function topOf(most: number, { ticks }: ChartOf): number {
+  if (ticks === 'counts') return Math.max(1, most);
+  return most > 0 ? most : 1;
 }
 
-function rangeText(times: readonly number[]): string {
-  const [first, last] = [times[0], times.at(-1)];
-  return first === undefined || last === undefined ? '' : `${timeText(first)} to ${timeText(last)}`;
+function seriesOf({ title, colour, told, values }: Series, { text, shape }: ChartOf): uPlot.Series {
+  const { bars, stepped, linear } = uPlot.paths;
+  const paths = {
+    bars: bars?.({ size: [0.9, 60], align: 1 }),
+    steps: stepped?.({ align: 1, extend: true }),
+    lines: linear?.(),
+  };
+  return {
+    label: title,
+    stroke: colourOf(colour),
+    fill: shape === 'bars' ? colourOf(colour) : `${colourOf(colour)}30`,
+    width: shape === 'bars' ? 0 : 1.5,
+    paths: paths[shape],
+    // A value between two gaps has no line.
+    points: { show: false, ...(shape === 'lines' ? { filter: () => lonelyOf(values) } : {}) },
+    value: (_plot, _value, _series, at) => {
+      // Without a cursor, the legend says the same as the text alternative.
+      if (at === null) return mostText(told ?? values, text);
+      const shown = (told ?? values)[at];
+      return shown === null || shown === undefined ? '' : text(shown);
+    },
+  };
+}
+
+/** The text alternative for the chart. */
+function summaryOf(of: ChartOf): string {
+  const { title, series, text } = of;
+  const most = series.map(({ title: name, values, told }) => `${name} ${mostText(told ?? values, text)}`);
+  return `${title}, from ${rangeText(of)}: ${most.join(', ')}`;
+}
+
+function rangeText({ times, until = times.at(-1) }: ChartOf): string {
+  const [first] = times;
+  return first === undefined || until === undefined ? '' : `${timeText(first)} to ${timeText(until)}`;
+}
+
+function lonelyOf(values: readonly (number | null)[]): number[] {
+  const isThere = (at: number): boolean => (values[at] ?? null) !== null;
+  return [...values.keys()].filter((at) => isThere(at) && !isThere(at - 1) && !isThere(at + 1));
 }
 
 function mostText(values: readonly (number | null)[], text: ChartOf['text']): string {
@@ -143,12 +182,13 @@ function mostText(values: readonly (number | null)[], text: ChartOf['text']): st
 
 function tableOf({ title, times, series, text }: ChartOf): HTMLTableElement {
   const heads = ['from (UTC)', ...series.map(({ title: name }) => number(name))];
-  const rows = times.map((time, at) => [
-    timeText(time),
-    ...series.map(({ values, told }) => {
-      const value = (told ?? values)[at];
-      return number(value === null || value === undefined ? '' : text(value));
-    }),
-  ]);
+  const cell = (value: number | null = null): Cell => number(value === null ? '' : text(value));
+  const rows = times.flatMap((time, at) => {
+    const values = series.map((one) => (one.told ?? one.values)[at]);
+    // A gap is no measurement.
+    return values.every((value) => (value ?? null) === null)
+      ? []
+      : [[timeText(time), ...values.map((value) => cell(value))]];
+  });
   return table(title, heads, rows);
 }

@@ -49,22 +49,28 @@ export interface Cell {
   readonly class?: string | undefined;
 }
 
+/** With more columns, a phone shows the cells of a row below one another, each with its head. */
+const NARROW = 2;
+
 /** A table with a header of words. */
 export function table(
   caption: string,
   heads: readonly (Cell | string)[],
   rows: readonly (readonly (Cell | string)[])[],
 ): HTMLTableElement {
-  const cell = (name: 'th' | 'td', one: Cell | string): HTMLElement => {
+  const cell = (name: 'th' | 'td', one: Cell | string, attributes: Attributes): HTMLElement => {
     const { content, class: kind } = typeof one === 'string' ? { content: one } : one;
-    return el(name, { class: kind, scope: name === 'th' ? 'col' : undefined }, content);
+    return el(name, { ...attributes, class: kind }, content);
   };
+  const top = heads.map((head) => cell('th', head, { scope: 'col' }));
+  const below = (row: readonly (Cell | string)[]): readonly HTMLElement[] =>
+    row.map((one, at) => cell('td', one, { 'data-head': top[at]?.textContent }));
   return el(
     'table',
-    {},
+    { class: heads.length > NARROW ? 'wide' : undefined },
     el('caption', {}, caption),
-    el('thead', {}, el('tr', {}, ...heads.map((head) => cell('th', head)))),
-    el('tbody', {}, ...rows.map((row) => el('tr', {}, ...row.map((one) => cell('td', one))))),
+    el('thead', {}, el('tr', {}, ...top)),
+    el('tbody', {}, ...rows.map((row) => el('tr', {}, ...below(row)))),
   );
 }
 

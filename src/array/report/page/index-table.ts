@@ -38,14 +38,10 @@ export function indexTable(report: Report, { open }: Asks): IndexTable {
     byId('table', HTMLElement).querySelector<HTMLElement>(`[data-column="${column.title}"]`)?.focus();
   };
   const headOf = (column: Column): Cell => ({
-    content: button(
-      `${column.title}${by?.column === column ? (by.descending ? ' ▼' : ' ▲') : ''}`,
-      () => sortBy(column),
-      {
-        'data-column': column.title,
-        'aria-label': `order by ${column.title}`,
-      },
-    ),
+    content: button(column.title, () => sortBy(column), {
+      'data-column': column.title,
+      'aria-label': `order by ${column.title}`,
+    }),
     class: column.kind === 'number' ? 'number' : undefined,
   });
   const draw = (): void => {

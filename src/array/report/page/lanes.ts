@@ -1,9 +1,10 @@
 // The attempts of a few indices over time, with a lane for each index. Work that is kept is solid. Work after the
 // newest checkpoint is hatched in the colour of the attempt's end. Nothing is drawn after the last sign of life. For
 // more indices, timeline.ts shows the counts.
-import { type AttemptRow, type End, type IndexEntry, lastSignOf } from '../data.ts';
+import type { AttemptRow, End, IndexEntry } from '../data.ts';
 import { stateText } from '../../state.ts';
 import { dot, el } from './dom.ts';
+import { spanOf } from './in-time.ts';
 import { type Asks, linkTo } from './summary.ts';
 import { durationText, timeText } from './words.ts';
 
@@ -21,13 +22,12 @@ const COLOURS: Readonly<Record<End, string>> = {
 
 /** Undefined if there are too many indices, or none has started. `now`: when the report was made, s since the epoch. */
 export function lanes(entries: readonly IndexEntry[], now: number, { open }: Asks): HTMLElement | undefined {
-  const attempts = entries.length > MOST ? [] : entries.flatMap((entry) => entry.attempts);
-  if (attempts.length === 0) return undefined;
-  const first = attempts.reduce((least, { from }) => Math.min(least, from), Infinity);
   // A silence up to now is seen as one.
-  const isRunning = attempts.some(({ end }) => end === 'running');
-  const last = attempts.reduce((most, one) => Math.max(most, lastSignOf(one)), isRunning ? now : 0);
-  const ends = new Set(attempts.filter(({ ran, kept }) => ran > kept).map(({ end }) => end));
+  const span = entries.length > MOST ? undefined : spanOf(entries, now);
+  if (span === undefined) return undefined;
+  const { first, last } = span;
+  const attempts = entries.flatMap((entry) => entry.attempts);
+  const ends = new Set(attempts.filter(isHatched).map(({ end }) => end));
   const rows = entries.map((entry) =>
     el(
       'li',
@@ -36,7 +36,7 @@ export function lanes(entries: readonly IndexEntry[], now: number, { open }: Ask
       el(
         'span',
         { class: 'lane', role: 'img', 'aria-label': wordsOf(entry) },
-        ...entry.attempts.flatMap((one) => barsOf(one, { first, length: Math.max(1, last - first) })),
+        ...entry.attempts.flatMap((one) => barsOf(one, { first, length: last - first || 1 })),
       ),
     ),
   );
@@ -49,7 +49,7 @@ export function lanes(entries: readonly IndexEntry[], now: number, { open }: Ask
     el(
       'p',
       { class: 'note legend' },
-      el('span', {}, dot('kept'), 'kept'),
+      attempts.some(isSolid) ? el('span', {}, dot('kept'), 'kept') : undefined,
       ...[...ends].map((end) =>
         el(
           'span',
@@ -62,10 +62,20 @@ export function lanes(entries: readonly IndexEntry[], now: number, { open }: Ask
   );
 }
 
+function isSolid({ kept, end }: AttemptRow): boolean {
+  return kept > 0 || end === 'done';
+}
+
+/** An attempt of which nothing but its start is known is seen, too. */
+function isHatched({ ran, kept, end }: AttemptRow): boolean {
+  return ran > kept || (ran === 0 && end !== 'done');
+}
+
 function barsOf(
-  { from, ran, kept, end, attempt }: AttemptRow,
+  one: AttemptRow,
   { first, length }: { readonly first: number; readonly length: number },
 ): readonly HTMLElement[] {
+  const { from, ran, kept, end, attempt } = one;
   const bar = (kind: string, colour: string, start: number, seconds: number): HTMLElement => {
     const made = el('i', {
       class: kind,
@@ -77,8 +87,8 @@ function barsOf(
     return made;
   };
   return [
-    ...(kept > 0 ? [bar('solid', 'kept', from, kept)] : []),
-    ...(ran > kept || ran === 0 ? [bar('hatched', COLOURS[end], from + kept, ran - kept)] : []),
+    ...(isSolid(one) ? [bar('solid', 'kept', from, kept)] : []),
+    ...(isHatched(one) ? [bar('hatched', COLOURS[end], from + kept, ran - kept)] : []),
   ];
 }
 

@@ -13,24 +13,28 @@ import {
 } from '../data.ts';
 import { chart, type Chart } from './chart.ts';
 import { byId, type Cell, dot, el, number, table } from './dom.ts';
+import { usedInTime } from './used-in-time.ts';
 import { bytesText, countText, durationText, numberText, timeText } from './words.ts';
 
 const DRAWN: readonly {
   readonly line: Line;
   readonly title: string;
   readonly text: (value: number) => string;
-  readonly binary?: boolean;
+  readonly ticks?: 'sizes';
 }[] = [
-  { line: 'taskMemory', title: 'Memory of the task', text: bytesText, binary: true },
+  { line: 'taskMemory', title: 'Memory of the task', text: bytesText, ticks: 'sizes' },
   { line: 'taskCpu', title: 'CPU of the task', text: (cores) => `${numberText(cores)} cores` },
-  { line: 'space', title: 'Space in use where it works', text: bytesText, binary: true },
+  { line: 'space', title: 'Space in use where it works', text: bytesText, ticks: 'sizes' },
   {
     line: 'taskWritten',
     title: 'Written by the task',
     text: (bytes) => `${bytesText(bytes)}/s`,
-    binary: true,
+    ticks: 'sizes',
   },
 ];
+
+const NO_CHARTS =
+  'There are no charts: what it used was sampled less than twice (every 10 s), or this page had no room.';
 
 export interface OneIndex {
   /** Undefined closes it. */
@@ -71,8 +75,9 @@ export function oneIndex(report: Report, moves: Moves): OneIndex {
         ...leftOf(entry),
         ...saidOf(entry),
         el('div', { class: 'scroll' }, attemptsOf(report, entry)),
+        legendOf(entry),
         charts.length === 0
-          ? el('p', { class: 'note' }, 'What it used is not recorded, or this page had no room for it.')
+          ? el('p', { class: 'note' }, NO_CHARTS)
           : el('div', { class: 'charts' }, ...charts.map(({ element }) => element)),
       );
       if (!dialog.open) {
@@ -122,7 +127,7 @@ function saidOf({ said = [] }: IndexEntry): readonly HTMLElement[] {
 }
 
 function attemptsOf(report: Report, { attempts, earlier }: IndexEntry): HTMLElement {
-  const longest = attempts.reduce((most, { ran }) => Math.max(most, ran), 1);
+  const longest = attempts.reduce((most, { ran }) => Math.max(most, ran), 0) || 1;
   const rows = attempts.map((one): readonly (Cell | string)[] => [
     number(String(one.attempt)),
     timeText(one.from),
@@ -146,45 +151,55 @@ function attemptsOf(report: Report, { attempts, earlier }: IndexEntry): HTMLElem
   return table(`Attempts${more}`, [...heads, 'host', 'from checkpoint', 'how it ended'], rows);
 }
 
+function legendOf({ attempts }: IndexEntry): HTMLElement {
+  const isAny = (colour: string): boolean =>
+    attempts.some((one) => one.ran > one.kept && restOf(one).colour === colour);
+  return el(
+    'p',
+    { class: 'note legend' },
+    attempts.some(({ kept }) => kept > 0) ? el('span', {}, dot('kept'), 'kept') : undefined,
+    ...[LOST, SINCE].map(({ colour, text }) =>
+      isAny(colour) ? el('span', {}, dot(colour, 'hatched'), text) : undefined,
+    ),
+  );
+}
+
+const LOST = { colour: 'lost', text: 'lost' };
+const SINCE = { colour: 'running', text: 'since the newest checkpoint' };
+
+/** What the part that is not kept is called. */
+function restOf({ end }: AttemptRow): typeof LOST {
+  return end === 'running' ? SINCE : LOST;
+}
+
 /** How long the attempt ran compared to the longest one, and which part of it was kept. */
-function shareOf({ ran, kept, end }: AttemptRow, longest: number): HTMLElement {
+function shareOf(one: AttemptRow, longest: number): HTMLElement {
+  const { ran, kept } = one;
   const part = (kind: string, colour: string, seconds: number): HTMLElement => {
     const made = el('i', { class: kind });
     made.style.setProperty('--colour', `var(--${colour})`);
     made.style.width = `${(100 * seconds) / longest}%`;
     return made;
   };
-  const isRunning = end === 'running';
-  const rest = `${durationText(ran - kept)} ${isRunning ? 'since the newest checkpoint' : 'lost'}`;
-  const label = `kept ${durationText(kept)}, ${rest}`;
+  const { colour: restColour, text } = restOf(one);
+  const label = `kept ${durationText(kept)}, ${durationText(ran - kept)} ${text}`;
   return el(
     'span',
     { class: 'share', role: 'img', 'aria-label': label, title: label },
     part('solid', 'kept', kept),
-    part('hatched', isRunning ? 'running' : 'lost', ran - kept),
+    part('hatched', restColour, ran - kept),
   );
 }
 
 /** All attempts in one chart, with gaps between them. */
 function chartsOf({ attempts, index }: IndexEntry): readonly Chart[] {
-  const seen = attempts.flatMap(({ used }) => used ?? []);
-  return DRAWN.flatMap(({ line, title, text, binary }) => {
-    const times: number[] = [];
-    const values: (number | null)[] = [];
-    for (const { from, step, lines } of seen) {
-      const { [line]: found } = lines;
-      if (found === undefined) continue;
-      found.values.forEach((value, at) => {
-        // Times must ascend, but the clocks of two machines may differ.
-        const time = Math.max(from + at * step, (times.at(-1) ?? -Infinity) + 1);
-        times.push(time);
-        values.push(value === null ? null : value * found.unit);
-      });
-      times.push((times.at(-1) ?? from) + step);
-      values.push(null);
-    }
-    if (values.every((value) => value === null)) return [];
+  const { times, lines } = usedInTime(attempts);
+  // One sample is no curve.
+  if (times.length < 2) return [];
+  return DRAWN.flatMap(({ line, title, text, ticks }) => {
+    const { [line]: values } = lines;
+    if (values === undefined) return [];
     const series = [{ title, colour: 'running', values }];
-    return [chart({ title, times, step: seen[0]?.step ?? 1, series, text, binary, sync: `index ${index}` })];
+    return [chart({ title, times, series, text, ticks, shape: 'lines', sync: `index ${index}` })];
   });
 }

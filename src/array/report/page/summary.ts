@@ -1,7 +1,8 @@
 // The figures of all shown indices, and the problems: the slowest indices, and reasons of failures.
-import { effortOf, type IndexEntry, lastOf, lossesOf, type Report, savedOf, textOf } from '../data.ts';
+import { effortOf, type IndexEntry, lossesOf, type Report, savedOf } from '../data.ts';
 import { stateText } from '../../state.ts';
 import { byId, button, el, number, table, type Cell } from './dom.ts';
+import { reasonsOf } from './reasons.ts';
 import { bytesText, countText, durationText, shareText } from './words.ts';
 
 const SLOWEST = 10;
@@ -64,34 +65,33 @@ export interface Asks {
 
 export function showWhatWentWrong(report: Report, entries: readonly IndexEntry[], asks: Asks): void {
   byId('why', HTMLElement).replaceChildren(
-    reasonsOf(report, entries, asks),
+    whyTable(report, entries, asks),
     el('p', {}),
     slowestOf(entries, asks),
   );
 }
 
-/** Reasons by the end of the last attempt, most frequent first. */
-function reasonsOf(report: Report, entries: readonly IndexEntry[], { open, query }: Asks): HTMLElement {
-  const byReason = new Map<string, IndexEntry[]>();
-  for (const entry of entries) {
-    const last = lastOf(entry);
-    if (last === undefined || !['failed', 'stale', 'ended'].includes(entry.state)) continue;
-    const how = textOf(report, last.how);
-    byReason.set(how, [...(byReason.get(how) ?? []), entry]);
-  }
-  if (byReason.size === 0) return el('p', { class: 'note' }, 'No index has failed, and none is stale.');
-  const reasons = [...byReason].toSorted((a, b) => b[1].length - a[1].length);
+function whyTable(report: Report, entries: readonly IndexEntry[], { open, query }: Asks): HTMLElement {
+  const reasons = reasonsOf(report, entries);
+  if (reasons.length === 0) return el('p', { class: 'note' }, 'No index has failed, and none is stale.');
+  const hasLines = reasons.some(({ line }) => line !== undefined);
   const rows = reasons
     .slice(0, REASONS)
-    .map(([how, of]) => [
+    .map(({ how, line = '', entries: of, query: words }) => [
       number(countText(of.length)),
-      { content: button(how, () => query(how), { title: 'show only these' }), class: 'words' },
+      { content: button(how, () => query(words), { title: 'show only these' }), class: 'words' },
+      ...(hasLines ? [{ content: line === '' ? '' : el('code', {}, line), class: 'words' }] : []),
       { content: linksTo(of, open), class: 'words' },
     ]);
   const more = reasons.length > REASONS ? `, the ${REASONS} most frequent of ${reasons.length} reasons` : '';
   return table(
     `Why indices failed or are stale${more}`,
-    [number('indices'), 'how the last attempt ended', 'which'],
+    [
+      number('indices'),
+      'how the last attempt ended',
+      ...(hasLines ? ['last line of its output'] : []),
+      'which',
+    ],
     rows,
   );
 }

@@ -27,7 +27,7 @@ export function timeline(place: HTMLElement, now: number, asks: Asks): Timeline 
   return {
     show: (entries) => {
       for (const one of charts) one.close();
-      charts = chartsOf(entries);
+      charts = chartsOf(entries, now);
       place.replaceChildren(
         ...(charts.length === 0 ? [el('p', { class: 'note' }, 'No attempt has begun.')] : []),
         lanes(entries, now, asks) ?? '',
@@ -41,8 +41,8 @@ export function timeline(place: HTMLElement, now: number, asks: Asks): Timeline 
   };
 }
 
-function chartsOf(entries: readonly IndexEntry[]): readonly Chart[] {
-  const found = stretchesOf(entries);
+function chartsOf(entries: readonly IndexEntry[], now: number): readonly Chart[] {
+  const found = stretchesOf(entries, now);
   if (found === undefined) return [];
   const { from: times, step, atWork, ends } = found;
   const below = times.map(() => 0);
@@ -55,22 +55,22 @@ function chartsOf(entries: readonly IndexEntry[]): readonly Chart[] {
     });
     stacked.unshift({ title, colour, values: [...below], told });
   }
-  const common = { times, step, sync: 'timeline' };
+  const until = (times.at(-1) ?? 0) + step;
+  const common = { times, until, sync: 'timeline', ticks: 'counts', height: 170 } as const;
   const running = chart({
     ...common,
     title: 'Attempts at work',
     series: [{ title: 'at work', colour: 'running', values: atWork }],
     text: numberText,
-    height: 170,
+    shape: 'steps',
   });
   if (stacked.length === 0) return [running];
   const ended = chart({
     ...common,
-    title: `Attempts that ended, in ${durationText(step)}`,
+    title: `Attempts that ended, in ${durationText(step).replace('.0 s', ' s')}`,
     series: stacked,
-    text: (value) => (Number.isInteger(value) ? countText(value) : ''),
-    bars: true,
-    height: 170,
+    text: countText,
+    shape: 'bars',
   });
   return [running, ended];
 }

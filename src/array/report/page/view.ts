@@ -3,9 +3,10 @@
 import { hasIndex, numberOfIndex, parseIndexSet } from '../../../model/index-set.ts';
 import { type State, STATES, stateText } from '../../state.ts';
 import { type IndexEntry, lastOf, type Report, textOf } from '../data.ts';
+import { lineWords } from './reasons.ts';
 
 export interface View {
-  /** A set of indices, or words that must all occur in an index, its state, host or reason. */
+  /** A set of indices, or words that must all occur in an index, its state, host, reason or last line of output. */
   readonly query: string;
   /** Only these states; empty: all. */
   readonly states: readonly State[];
@@ -59,7 +60,7 @@ function matcherOf(report: Report, query: string): (entry: IndexEntry) => boolea
   return (entry) => {
     const last = lastOf(entry);
     const texts = last === undefined ? [] : [textOf(report, last.host), textOf(report, last.how)];
-    const all = [entry.index, stateText(entry), ...texts].join(' ').toLowerCase();
+    const all = [entry.index, stateText(entry), ...texts, lineWords(entry)].join(' ').toLowerCase();
     return words.every((word) => all.includes(word));
   };
 }

@@ -10,9 +10,10 @@ export function durationText(seconds: number): string {
     : `${countText(Math.round(hours / 24))} d`;
 }
 
-/** `2026-11-22 10:00:03Z` */
+/** `2026-11-22 10:00:03Z`: cut to the second, as `capture status` does. */
 export function timeText(seconds: number): string {
-  return new Date(seconds * 1000).toISOString().replace('T', ' ').replace(/\.\d+/, '');
+  // A sum of seconds may lie just below a whole millisecond.
+  return new Date(Math.round(seconds * 1000)).toISOString().replace('T', ' ').replace(/\.\d+/, '');
 }
 
 /** A fraction with three digits, so that the labels of an axis differ: `0.02`, `1.5`. A large number is whole: `9,876`. */

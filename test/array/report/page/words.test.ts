@@ -1,6 +1,6 @@
 // Numbers as the page writes them.
 import { expect, it } from 'vitest';
-import { durationText, numberText } from '../../../../src/array/report/page/words.ts';
+import { durationText, numberText, timeText } from '../../../../src/array/report/page/words.ts';
 
 it.each([
   [0.02, '0.02'],
@@ -24,4 +24,12 @@ it.each([
   [3720, '1 h 2 min'],
 ])('writes %d s as %s', (value, text) => {
   expect(durationText(value)).toBe(text);
+});
+
+it('cuts a time to its second, however it was added up', () => {
+  expect(timeText(1_764_288_009.999)).toBe('2025-11-28 00:00:09Z');
+  // 1764288010 in numbers of 64 bits: a trifle less.
+  const sum = 1_764_288_000.9 + 9.1 - 2 ** -22;
+  expect(sum).toBeLessThan(1_764_288_010);
+  expect(timeText(sum)).toBe('2025-11-28 00:00:10Z');
 });
