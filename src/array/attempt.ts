@@ -16,6 +16,8 @@ export interface AttemptView {
   readonly lastedMs: number;
   /** `<attempt>-<generation>` of the checkpoint that it started from. */
   readonly restored: string | undefined;
+  /** Why it failed or was asked to end, in a few words (`time limit`); undefined: it is done, or that is not known. */
+  readonly why: string | undefined;
   readonly how: string;
 }
 
@@ -36,30 +38,39 @@ export function attemptView(record: CaptureRecord, about: AboutAttempt): Attempt
     seenAt: at,
     lastedMs: Math.max(0, Date.parse(at) - Date.parse(startedAt)),
     restored,
+    why: about.damaged === undefined ? whyOf(record) : undefined,
     how: howOf(record, about),
   };
 }
 
-function howOf({ kind, end }: CaptureRecord, { isNewest, state, damaged }: AboutAttempt): string {
+/** What the machine shows, or who asked the task to end; undefined: the attempt is done, or that is not known. */
+export function whyOf({ kind, end, stop }: CaptureRecord): string | undefined {
+  return kind === 'done' ? undefined : (end?.why ?? stop?.why);
+}
+
+function howOf({ kind, end, stop }: CaptureRecord, { isNewest, state, damaged }: AboutAttempt): string {
   if (damaged !== undefined) {
     const how = isLast(damaged.kind)
       ? stateText({ state: damaged.kind, status: damaged.status })
       : openText(isNewest, state);
     return `${how}${DAMAGED}`;
   }
-  if (!isLast(kind)) return openText(isNewest, state);
+  if (!isLast(kind))
+    return openText(isNewest, state) + (stop === undefined ? '' : `; it was asked to end: ${stop.reason}`);
   // This end was reported neither by the task nor by capture.
   if (end?.reason === LAUNCHER_LOST) return `${kind}: ${LAUNCHER_LOST}: capture itself was killed`;
-  const task =
-    end?.signal !== undefined
-      ? `the task was ended by ${end.signal}`
-      : end?.code === undefined
-        ? ''
-        : `the task exited ${end.code}`;
+  // The signal may be all that is known of the reason.
+  const isSaid = end?.signal !== undefined && end.reason?.includes(end.signal) === true;
+  const task = end === undefined || isSaid ? '' : taskText(end);
   const exit = end === undefined ? '' : `capture exited ${end.status}`;
   return [kind, [task, exit, end?.reason ?? ''].filter((part) => part !== '').join('; ')]
     .filter((part) => part !== '')
     .join(': ');
+}
+
+function taskText({ code, signal }: NonNullable<CaptureRecord['end']>): string {
+  if (signal !== undefined) return `the task was ended by ${signal}`;
+  return code === undefined ? '' : `the task exited ${code}`;
 }
 
 /** Text for an attempt without a last record. */

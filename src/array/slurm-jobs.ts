@@ -3,6 +3,7 @@
 // not answer, nothing changes.
 import type { Tools } from '../cli/command.ts';
 import { errnoOf, reasonOf } from '../model/errors.ts';
+import { isLast } from '../model/format/records.ts';
 import { forEachAtOnce } from '../model/waiting.ts';
 import { askProgram } from '../native/ask-program.ts';
 import { readRecord } from '../records/claim.ts';
@@ -36,7 +37,10 @@ interface AttemptJob {
 interface Asked {
   readonly array: StoredArray;
   readonly staleAfterMs: number;
-  /** Also those that have ended, to leave out what runs again; otherwise only running ones, to find the dead. */
+  /**
+   * Also those that have ended, to leave out what runs again; otherwise running ones, to find the dead, and one that was
+   * preempted.
+   */
   readonly all: boolean;
 }
 
@@ -65,7 +69,10 @@ export class SlurmJobs {
     const rows = rowsToAsk(found, asked).filter((row) => !this.#gone.has(attemptOf(row)));
     const jobs = rows.length === 0 ? new Map<string, AttemptJob>() : await this.#jobsOf(asked.array, rows);
     const states = await this.#states([...jobs.values()].map(({ id }) => id));
-    const gone = [...jobs].filter(([, { id }]) => states.ended.has(id)).map(([attempt]) => attempt);
+    const open = new Set(rows.filter(({ newest }) => !isLast(newest.kind)).map(attemptOf));
+    const gone = [...jobs.keys()].filter(
+      (attempt) => open.has(attempt) && states.ended.has(jobs.get(attempt)?.id ?? ''),
+    );
     for (const one of gone) this.#gone.add(one);
     const again = gone.length === 0 ? found : await look();
     return {
@@ -166,11 +173,15 @@ const CHANGES_ANSWER = /^(SQUEUE|SACCT)_|^SLURM_CLUSTERS$/;
 function rowsToAsk({ rows, nowMs }: Survey, { staleAfterMs, all }: Asked): readonly IndexRow[] {
   const isAsked = (state: State): boolean => (all ? state !== 'done' : state === 'running');
   const asked = new Set(rows.filter((row) => isAsked(stateOf(row, nowMs, staleAfterMs))));
-  // Its array may not have started all of its tasks.
-  const [first] = rows;
-  if (all && first !== undefined)
+  // Its array may not have started all of its tasks, or runs again those that were preempted.
+  const candidates = all ? rows : rows.filter(({ newest }) => newest.kind === 'preempted');
+  const [first] = candidates;
+  if (first !== undefined)
     asked.add(
-      rows.reduce((newest, row) => ((row.claimedMs ?? 0) > (newest.claimedMs ?? 0) ? row : newest), first),
+      candidates.reduce(
+        (newest, row) => ((row.claimedMs ?? 0) > (newest.claimedMs ?? 0) ? row : newest),
+        first,
+      ),
     );
   return [...asked];
 }

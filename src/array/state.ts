@@ -70,15 +70,19 @@ export function storedStates(
  */
 export const DAMAGED = '; its newest record is damaged';
 
-/** `failed 1`: the number is capture's exit status. */
+/** `failed 1, disk full`: the number is capture's exit status. */
 export function stateText({
   state,
   status,
+  why,
 }: {
   readonly state: State;
   readonly status?: number | undefined;
+  /** In a few words. */
+  readonly why?: string | undefined;
 }): string {
-  return state === 'failed' && status !== undefined ? `${state} ${status}` : state;
+  const text = state === 'failed' && status !== undefined ? `${state} ${status}` : state;
+  return why === undefined ? text : `${text}, ${why}`;
 }
 
 export type Counts = Readonly<Record<State, number>>;

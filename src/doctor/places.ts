@@ -75,7 +75,7 @@ export function examineMemory({ workdir, spoolDir, spoolLimitBytes, memory }: Pl
   if (isMemory(workdir)) parts.push('all files of the work directory, which is memory');
   if (isMemory(spoolDir))
     parts.push(`copies of up to ${formatBytes(spoolLimitBytes)} in the spool, which is memory`);
-  const add = `add to what the task needs: ${parts.join(', ')}`;
+  const add = `add to the memory of the task: ${parts.join(', ')}`;
   const use = memory();
   if (use === undefined) return ok('memory', `${add}; no limit of a cgroup can be seen here`);
   const { used, limit } = use;

@@ -173,13 +173,13 @@ async function run(launched: Launch): Promise<ExitStatus> {
   await launched.outputs.drain();
 
   const { lastCall } = supervision;
+  supervision.tellCause(end);
   sidecar.tell({
     kind: 'task-ended',
     end,
     preempted: lastCall.preempted(),
     deadlineMs: lastCall.deadlineMs(),
     writersStoppedAtMs,
-    reason: lastCall.reason(),
     usage: usageOfBoth(launched.orphans.usage, task.usage()),
     outOfMemory: killsSince(killsBefore, sidecar.hasDied),
   });

@@ -66,6 +66,12 @@ export class Notices {
     lastCall.withdraw(notice.what);
   }
 
+  /** Of the notice with this text, for a table: `SIGUSR1`, `notice (ec2)`. */
+  whyOf(what: string): string {
+    const source = this.#heard.find((notice) => notice.what === what)?.source ?? '';
+    return source.startsWith('SIG') ? source : `notice (${source})`;
+  }
+
   /** Signals the task at the last moment. */
   signalAtLast(): void {
     const { tell, tellTask } = this.#options;

@@ -2,7 +2,7 @@
 // here is only a warning.
 import { reasonOf } from '../model/errors.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
-import { requeueRule, type SlurmJob } from '../model/slurm-job.ts';
+import { requeueRule, SCONTROL_IGNORING_SIGNALS, type SlurmJob } from '../model/format/slurm-job.ts';
 import { askProgram } from '../native/ask-program.ts';
 import { clockMs } from '../native/clock.ts';
 import { noteOwnChild } from './own-children.ts';
@@ -12,11 +12,6 @@ const ANSWERS_WITHIN_MS = 10_000;
 /** Part of the 3 s that the grace leaves before SIGKILL: capture must have exited by then. */
 const AFTER_DEADLINE_MS = 2000;
 const LEAST_MS = 500;
-/**
- * `scontrol requeue` ends every process of the job, and scontrol is one of them. It must live long enough to report
- * its result (an ignored signal stays ignored through exec, execve(2)).
- */
-const SCONTROL_IGNORING_SIGNALS = 'trap "" TERM HUP; exec scontrol "$@"';
 
 type Say = (line: string, level: 'info' | 'warn', fields?: MessageFields) => void;
 

@@ -4,6 +4,7 @@ import type { MessageFields } from '../model/format/message-fields.ts';
 import { EXIT, statusOfSignal } from '../model/exit-status.ts';
 import type { Ended, SidecarReport, ToSidecar } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
+import { type StopCause, textOfSignal } from '../model/format/stop-cause.ts';
 import {
   asksToEnd,
   BROADCAST_WINDOW_MS,
@@ -19,6 +20,7 @@ import { sendSignal } from '../native/processes.ts';
 import { Countdowns, LastCall } from './last-call.ts';
 import { Notices } from './notices.ts';
 import { Broadcasts, JobControl } from './signals.ts';
+import { senderOfTerm } from './stop-cause.ts';
 import type { Task } from './task.ts';
 
 /** The same signal again within this time counts as one signal. */
@@ -50,11 +52,15 @@ export class Supervision {
   readonly #endRequested = newDeferred<EndRequest>();
   #task: Task | undefined;
   #isFenced = false;
+  #sender: StopCause | undefined;
+  #toldCause: StopCause | undefined;
   /** Set while the task has ended, and the signal or notice that ended it may still arrive. */
   #awaitedCause: Deferred<void> | undefined;
   /** Signals that came before the task ran, in order; undefined once it runs. */
   #earlySignals: (() => void)[] | undefined = [];
   readonly #lastAtMs = new Map<JobSignal, number>();
+  /** Signals for the task. */
+  readonly #passedOn = new Set<JobSignal>();
 
   constructor(options: SupervisionOptions) {
     this.#options = options;
@@ -67,6 +73,7 @@ export class Supervision {
       killTask: () => this.#kill(),
       changed: (deadlineMs) => {
         tell({ kind: 'noticed', deadlineMs });
+        this.tellCause();
         this.#awaitedCause?.resolve();
       },
     });
@@ -96,6 +103,26 @@ export class Supervision {
 
   get lastCall(): Pick<LastCall, 'preempted' | 'reason' | 'deadlineMs' | 'taskDeadlineMs'> {
     return this.#lastCall;
+  }
+
+  /**
+   * Why the task was asked to end; undefined: nobody asked. `end`: how it ended. A signal other than SIGTERM counts only
+   * if it is what ended the task, which may handle it and go on.
+   */
+  #stopCause(end?: Ended): StopCause | undefined {
+    const from = this.#lastCall.reason();
+    if (from === 'SIGTERM') return this.#sender;
+    if (from !== undefined) return { why: this.#notices.whyOf(from), reason: from };
+    const signal = [...this.#passedOn].find((one) => end !== undefined && isEndOf(one, end));
+    return signal === undefined ? undefined : { why: signal, reason: textOfSignal(signal) };
+  }
+
+  /** The sidecar learns the cause, if that is news. */
+  tellCause(end?: Ended): void {
+    const cause = this.#stopCause(end);
+    if (cause?.reason === this.#toldCause?.reason) return;
+    this.#toldCause = cause;
+    this.#options.tell({ kind: 'stop-cause', cause });
   }
 
   get hasTaskEnded(): boolean {
@@ -143,6 +170,7 @@ export class Supervision {
     if (isNotice) return this.#noticeSignal(signal);
     if (signal === 'SIGTERM') this.#lastCallSignal(signal);
     // A signal after the task's end says nothing about its closes.
+    if (canEndTask(signal)) this.#passedOn.add(signal);
     if (canEndTask(signal) && this.#task !== undefined) {
       const lastCall = signal === 'SIGTERM';
       this.#options.tell({ kind: 'task-signalled', signal, atMs: clockMs(), lastCall });
@@ -185,14 +213,14 @@ export class Supervision {
   #lastCallSignal(signal: JobSignal): void {
     if (!this.#isFirst(signal)) return;
     const deadlineMs = clockMs() + this.#options.settings.graceMs;
+    this.#sender ??= senderOfTerm(process.env);
     this.#lastCall.begin({ from: signal, deadlineMs, isFixed: false });
     this.#lastCall.taskSignalled();
   }
 
-  /** True if SIGTERM or a notice signal ended the task, or if its status is a shell's 128+N for one of them. */
-  #isEndedBySignalForUs({ code, signal }: Ended): boolean {
-    const forUs = ['SIGTERM', ...this.#options.settings.notices.signals];
-    return forUs.some((one) => one === signal || statusOfSignal(numberOfSignal(one)) === code);
+  /** True if SIGTERM or a notice signal ended the task. */
+  #isEndedBySignalForUs(end: Ended): boolean {
+    return ['SIGTERM', ...this.#options.settings.notices.signals].some((one) => isEndOf(one, end));
   }
 
   /** A signal of `--notice-on`. */
@@ -228,4 +256,9 @@ export class Supervision {
   #kill(): void {
     for (const pid of this.#task?.members() ?? []) sendSignal(pid, 'SIGKILL');
   }
+}
+
+/** True if the signal ended the task, or if its status is a shell's 128+N for it. */
+function isEndOf(signal: string, end: Ended): boolean {
+  return end.signal === signal || end.code === statusOfSignal(numberOfSignal(signal));
 }

@@ -9,10 +9,14 @@ import {
   type SubmissionState,
   type WorkerAbility,
 } from '../model/many/choose.ts';
+import type { StopCause } from '../model/format/stop-cause.ts';
 import type { Submission } from '../model/many/submission.ts';
 import { plural } from '../model/units.ts';
 import { clockMs } from '../native/clock.ts';
 import type { Listed, WorkerBroker } from './broker.ts';
+
+const CANCELLED: StopCause = { why: 'cancelled', reason: 'its submission was cancelled' };
+const HALTED: StopCause = { why: 'halted', reason: 'too many tasks failed (--halt)' };
 
 export interface BoardOptions {
   readonly broker: Pick<WorkerBroker, 'list'>;
@@ -97,13 +101,15 @@ export class Board {
       .map(({ submission }) => submission);
   }
 
-  /** Submissions whose tasks must end now. */
-  toBeEnded(): ReadonlySet<string> {
-    const ended = this.#seen.filter((one) => {
+  /** Submissions whose tasks must end now, and why. */
+  toBeEnded(): ReadonlyMap<string, StopCause> {
+    const ended = new Map<string, StopCause>();
+    for (const one of this.#seen) {
       const state = stateOfSubmission(one, this.#seen);
-      return state.kind === 'cancelled' || (state.kind === 'halted' && state.how === 'now');
-    });
-    return new Set(ended.map(({ submission }) => submission.name));
+      if (state.kind === 'cancelled') ended.set(one.submission.name, CANCELLED);
+      if (state.kind === 'halted' && state.how === 'now') ended.set(one.submission.name, HALTED);
+    }
+    return ended;
   }
 
   /** Submissions whose jobs this worker may hold, now or later. */

@@ -7,10 +7,12 @@ import path from 'node:path';
 import { commandLineOf } from '../launch/inherited.ts';
 import { isFull, reasonOf } from '../model/errors.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';
-import { RUNNER_VARIABLE } from '../model/format/shared-sidecar.ts';
+import { RUNNER_VARIABLE, STOP_FILE_ENDING, TASK_LOG_VARIABLE } from '../model/format/shared-sidecar.ts';
+import type { StopCause } from '../model/format/stop-cause.ts';
 import { clockMs } from '../native/clock.ts';
 import { numberOfSignal, reapedChild } from '../native/ended.ts';
 import { openRegular } from '../native/files.ts';
+import { makePrivateFile } from '../native/private-dir.ts';
 import { descendants, sendSignal } from '../native/processes.ts';
 import { MemoryBelow } from './machine.ts';
 import { endOrphans, processesNamed } from './orphans.ts';
@@ -79,15 +81,14 @@ export interface Launcher {
   readonly isEnding: boolean;
   /** Memory that all its processes use now. */
   usedBytes(): number;
-  end(force: Force): void;
+  /** The launcher learns the cause, for the record of its attempt. */
+  end(force: Force, cause: StopCause): void;
   /** Marks the task as ending because of a notice. */
   noticed(): void;
   /** Sends the signal to the launcher, which handles it as it does for a single task. */
   signal(signal: NodeJS.Signals): void;
 }
 
-/** Set for each launcher and inherited by all its processes: the launcher's name. */
-const LOG_VARIABLE = 'CAPTURED_TASK_LOG';
 /** For the task: its slot number among the tasks that run at the same time, such as the number of its GPU. */
 const JOB_SLOT_VARIABLE = 'CAPTURED_JOB_SLOT';
 
@@ -111,6 +112,7 @@ function started(start: LauncherStart, { sidecar, ownChildren, jobSlots }: Runne
     fs.closeSync(log);
     jobSlots.leave(jobSlot);
     shared?.leave();
+    fs.rmSync(start.logFile + STOP_FILE_ENDING, { force: true });
   };
   let child: ChildProcess;
   try {
@@ -124,8 +126,10 @@ function started(start: LauncherStart, { sidecar, ownChildren, jobSlots }: Runne
   const { pid = 0 } = child;
   if (pid !== 0) ownChildren.add(pid);
   if (pid !== 0 && start.nice !== undefined) lowerTo(start.nice, pid);
-  const name = `${LOG_VARIABLE}=${start.logFile}`;
-  const life: LauncherLife = { startedMs: clockMs(), pid, name, isEnding: false, peakBytes: 0 };
+  // The launcher's name.
+  const name = `${TASK_LOG_VARIABLE}=${start.logFile}`;
+  const { logFile } = start;
+  const life: LauncherLife = { startedMs: clockMs(), pid, name, logFile, isEnding: false, peakBytes: 0 };
   const ended = reaped
     .then(async ({ ended: how, usage }) => {
       life.pid = 0;
@@ -150,6 +154,7 @@ interface LauncherLife {
   pid: number;
   /** The launcher's name; all its processes have it in their environment. */
   readonly name: string;
+  readonly logFile: string;
   isEnding: boolean;
   peakBytes: number;
 }
@@ -171,8 +176,9 @@ function launcherOf(life: LauncherLife, ended: Promise<LauncherEnd>): Launcher {
       life.peakBytes = Math.max(life.peakBytes, peakBytes);
       return bytes;
     },
-    end: (force) => {
+    end: (force, cause) => {
       life.isEnding = true;
+      leaveCause(life, cause);
       if (force === 'kill') killAll(life);
       else signal(force === 'checkpoint' ? 'SIGTERM' : 'SIGINT');
     },
@@ -183,9 +189,29 @@ function launcherOf(life: LauncherLife, ended: Promise<LauncherEnd>): Launcher {
   };
 }
 
+/** The first cause counts. Without it, the launcher only knows that SIGTERM came. */
+function leaveCause({ pid, logFile }: LauncherLife, cause: StopCause): void {
+  if (pid === 0) return;
+  const name = path.basename(logFile) + STOP_FILE_ENDING;
+  try {
+    const fd = makePrivateFile(path.dirname(logFile), name);
+    fs.writeFileSync(fd, JSON.stringify(cause));
+    fs.closeSync(fd);
+  } catch {
+    // there is one already, or no room for it
+  }
+}
+
 /** A stand-in for a task that could not be started. */
 export function failedLauncher(cause: unknown): Launcher {
-  const life: LauncherLife = { startedMs: clockMs(), pid: 0, name: '', isEnding: true, peakBytes: 0 };
+  const life: LauncherLife = {
+    startedMs: clockMs(),
+    pid: 0,
+    name: '',
+    logFile: '',
+    isEnding: true,
+    peakBytes: 0,
+  };
   const why = `it cannot be started: ${reasonOf(cause)}`;
   const end = { ...notStarted(life.startedMs, cause), why };
   return launcherOf(life, Promise.resolve(end));
@@ -256,7 +282,7 @@ function spawnLauncher(start: LauncherStart, log: number, added: NodeJS.ProcessE
     env: {
       ...start.env,
       ...added,
-      [LOG_VARIABLE]: start.logFile,
+      [TASK_LOG_VARIABLE]: start.logFile,
       [RUNNER_VARIABLE]: String(process.pid),
     },
     stdio: ['ignore', log, log, start.lockFd],

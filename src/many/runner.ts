@@ -10,6 +10,7 @@ import {
   type RunningTask,
   type TaskNeeds,
 } from '../model/many/admission.ts';
+import type { StopCause } from '../model/format/stop-cause.ts';
 import { MemoryGuard } from '../model/many/guard.ts';
 import { formatBytes, plural } from '../model/units.ts';
 import { Changes } from '../model/waiting.ts';
@@ -28,8 +29,8 @@ export interface StartedTask {
 
 /** Supplies tasks, and handles their ends. */
 export interface TaskSource<T> {
-  /** Looks for tasks, if a look is due. Resolves to the submissions whose tasks must end now. */
-  look(): Promise<ReadonlySet<string>>;
+  /** Looks for tasks, if a look is due. Resolves to the submissions whose tasks must end now, and why. */
+  look(): Promise<ReadonlyMap<string, StopCause>>;
   /** Starts the next task. Undefined: no task can start whose needs pass `fits`. It is called again after each wait. */
   startNext(fits: (needs: TaskNeeds) => boolean): Promise<T | undefined>;
   /**
@@ -56,6 +57,12 @@ export interface RunnerOptions<T> {
   /** How often memory and load are checked. */
   readonly lookEveryMs?: number;
 }
+
+const FAILED: StopCause = { why: 'runner failed', reason: 'capture array or capture worker failed' };
+const OUT_OF_MEMORY: StopCause = {
+  why: 'memory short',
+  reason: 'memory ran short for all tasks of this machine',
+};
 
 const LOOK_EVERY_MS = 1000;
 /**
@@ -96,6 +103,7 @@ export class Runner<T extends StartedTask> {
   /** Nothing starts any more. */
   #isEnding = false;
   #force: Force | undefined;
+  #cause: StopCause | undefined;
   /** A notice stands: the machine is going away. */
   #isNoticed = false;
   #hasSaidFewer = false;
@@ -141,7 +149,7 @@ export class Runner<T extends StartedTask> {
       this.#now = machine.now();
       this.#look(this.#now);
       // Running tasks must end in order: their work directories are removed next.
-      if (this.#failure !== undefined) this.stop('checkpoint');
+      if (this.#failure !== undefined) this.stop('checkpoint', FAILED);
       const isOver = this.#isLast && this.isIdle;
       if (!isOver) void this.#fill();
       const isNear = this.#now.availableBytes < NEAR * lowMemoryBytes(machine.memoryBytes);
@@ -161,21 +169,23 @@ export class Runner<T extends StartedTask> {
   }
 
   /** Ends the runner, and stops all running tasks. A weaker force than before has no effect. */
-  stop(force: Force): void {
+  stop(force: Force, cause: StopCause): void {
     this.end();
     if (this.#force !== undefined && FORCES.indexOf(force) <= FORCES.indexOf(this.#force)) return;
     this.#force = force;
+    this.#cause ??= cause;
     this.thaw();
-    for (const { task } of this.#running) task.launcher.end(force);
+    for (const { task } of this.#running) task.launcher.end(force, cause);
   }
 
-  /** Makes all running tasks, or those of these submissions, checkpoint and end. They resume later. */
-  giveBack(submissions?: ReadonlySet<string>): void {
-    const given = [...this.#running].filter(
-      ({ task, isEnding }) => !isEnding && (submissions?.has(task.submission.name) ?? true),
-    );
-    if (given.length > 0) this.thaw();
-    for (const { task } of given) task.launcher.end('checkpoint');
+  /** Makes the running tasks of the submissions that have a cause checkpoint and end. They resume later. */
+  giveBack(causeOf: (submission: string) => StopCause | undefined): void {
+    for (const { task, isEnding } of this.#running) {
+      const cause = isEnding ? undefined : causeOf(task.submission.name);
+      if (cause === undefined) continue;
+      this.thaw();
+      task.launcher.end('checkpoint', cause);
+    }
   }
 
   pause(isPaused: boolean): void {
@@ -253,7 +263,7 @@ export class Runner<T extends StartedTask> {
       this.#options.log.warn(
         `memory runs short (${formatBytes(availableBytes)} left): ${one.task.name} ends, and goes on later`,
       );
-    one.task.launcher.end('checkpoint');
+    one.task.launcher.end('checkpoint', OUT_OF_MEMORY);
   }
 
   /** Measures each task, unless the last measurement is younger than this. */
@@ -284,7 +294,8 @@ export class Runner<T extends StartedTask> {
     // Read before the look: a task that ends after it may be retried.
     const wasIdle = this.#running.size === 0;
     try {
-      this.giveBack(await source.look());
+      const ended = await source.look();
+      this.giveBack((name) => ended.get(name));
       let task = await this.#next();
       for (; task !== undefined; task = await this.#next()) this.#begin(task);
       if (wasIdle && this.#running.size === 0 && this.mayStart && source.isDone()) this.end();
@@ -351,7 +362,7 @@ export class Runner<T extends StartedTask> {
     this.#running.add(one);
     this.#startedMs = [...this.#startedMs.slice(-MOST_STARTS), startedMs];
     // The stop came while the task was being started.
-    if (this.#force !== undefined) launcher.end(this.#force);
+    if (this.#force !== undefined) launcher.end(this.#force, this.#cause ?? FAILED);
     if (this.#isNoticed) launcher.noticed();
     void this.#end(one).catch((error: unknown) => this.#fail(error));
   }

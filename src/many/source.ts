@@ -7,6 +7,7 @@ import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { TaskNeeds } from '../model/many/admission.ts';
 import { LAST_SEEN_VARIABLE } from '../model/format/shared-sidecar.ts';
+import type { StopCause } from '../model/format/stop-cause.ts';
 import type { QueuedTask, Submission } from '../model/many/submission.ts';
 import { showPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
@@ -58,7 +59,7 @@ export class BrokerSource implements TaskSource<SubmittedTask> {
     this.#options = options;
   }
 
-  async look(): Promise<ReadonlySet<string>> {
+  async look(): Promise<ReadonlyMap<string, StopCause>> {
     const { board } = this.#options;
     await this.#ask(() => board.lookIfDue());
     return board.toBeEnded();

@@ -3,6 +3,7 @@
 import os from 'node:os';
 import { adoptOrphans } from '../launch/leftovers.ts';
 import type { Log } from '../log/log.ts';
+import { textOfSignal } from '../model/format/stop-cause.ts';
 import type { NoticeSettings } from '../model/format/settings.ts';
 import { whyNever } from '../model/many/admission.ts';
 import { CloseStack } from '../model/close-stack.ts';
@@ -175,7 +176,7 @@ function openTasks(
 }
 
 async function run(
-  { notices, stops }: WorkOptions,
+  { notices, stops, array }: WorkOptions,
   { log, scratch, runner, leases, sidecar, view }: Base & Pick<Worker, 'runner' | 'leases'>,
 ): Promise<void> {
   const changed = (stands: boolean): void => runner.noticed(stands);
@@ -183,7 +184,8 @@ async function run(
   stops.listen({
     stopped: ({ force, signal }) => {
       log.warn(`${signal}: ${STOP_TEXTS[force]}`);
-      runner.stop(force);
+      const who = array === undefined ? 'capture worker' : 'capture array';
+      runner.stop(force, { why: signal, reason: `${who} got ${textOfSignal(signal)}` });
       if (force === 'kill') sidecar.kill();
     },
     noticed: (signal) => notice.signalled(signal),

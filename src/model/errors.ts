@@ -65,7 +65,8 @@ export function errnoOf(error: unknown): string | undefined {
 
 /** No space, no inode, no quota: the fault lies with the node, not with the command line. */
 export function isFull(error: unknown): boolean {
-  return ['ENOSPC', 'EDQUOT'].includes(errnoOf(error) ?? '');
+  const isCause = error instanceof CaptureError && isFull(error.cause);
+  return isCause || ['ENOSPC', 'EDQUOT'].includes(errnoOf(error) ?? '');
 }
 
 /** A server was too slow: as the system says it of a connection, ETIMEDOUT (connect(2)). */

@@ -21,6 +21,7 @@ import {
   type Takeover,
   textWithSum,
 } from '../model/format/records.ts';
+import type { StopCause } from '../model/format/stop-cause.ts';
 import { PackedMap, type PathMap, type Paths } from '../model/packed/packed-map.ts';
 import { storedFileRow } from '../model/packed/stored-file-row.ts';
 import type { RelPath } from '../model/path.ts';
@@ -124,6 +125,8 @@ export class Ledger {
   #isOver = false;
   /** The set that the attempt resumed from, for its later records: `<attempt>-<generation>`. */
   restored: string | undefined;
+  /** Why the task is asked to end, for its later records. */
+  stop: StopCause | undefined;
   /** The last record says that sets were deleted. */
   pruned: true | undefined;
   /** Called for each record: is a result that a set of this attempt was ahead of stored under its name by now? */
@@ -289,6 +292,7 @@ export class Ledger {
       pruned: this.pruned,
       dropped: this.#dropped(),
       left: [...(extra.left ?? [])],
+      stop: this.stop,
       end: extra.end,
       resources: this.used?.(),
     };

@@ -1,7 +1,7 @@
 // Which Slurm job this is, and whether its batch script stands between Slurm and capture. Pure.
 import path from 'node:path';
 import type { Mistake } from '../model/errors.ts';
-import type { SlurmJob } from '../model/slurm-job.ts';
+import type { SlurmJob } from '../model/format/slurm-job.ts';
 
 /** Undefined outside of Slurm. */
 export function slurmJob(env: NodeJS.ProcessEnv): SlurmJob | undefined {

@@ -3,6 +3,7 @@ import type { Log } from '../log/log.ts';
 import type { OutputsFrom } from '../model/format/messages.ts';
 import type { RecordKind } from '../model/format/records.ts';
 import type { Settings } from '../model/format/settings.ts';
+import type { StopCause } from '../model/format/stop-cause.ts';
 import type { LifeNumbers } from '../model/format/shared-sidecar.ts';
 import type { Caller } from './run/context.ts';
 import type { Shared } from './run/shared.ts';
@@ -56,6 +57,8 @@ export interface Sidecar {
   lastChangeMs(sinceMs: number): number;
   /** We will be stopped at this instant, ms since the epoch; undefined: the notice was withdrawn. */
   noticed(deadlineMs: number | undefined): void;
+  /** Why the task is asked to end, as soon as that is known; undefined: a notice was withdrawn. */
+  stopCause(cause: StopCause | undefined): void;
   /** Looks for a later attempt now; `onFenced` is called if there is one. Never throws. */
   checkFence(): Promise<void>;
   /** Files that are closed by now should be made safe. */

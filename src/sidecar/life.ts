@@ -126,6 +126,9 @@ export class Life {
       case 'noticed':
         this.#sidecar?.noticed(message.deadlineMs);
         return;
+      case 'stop-cause':
+        this.#sidecar?.stopCause(message.cause);
+        return;
       case 'task-ended':
         return this.#finish(message.end, message);
       case 'task-not-started':

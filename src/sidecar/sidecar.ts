@@ -158,6 +158,7 @@ function sidecarOf(started: StartedAttempt, running: Running, stops: Stops, owne
     taskSignalled: (atMs) => stopping.taskSignalled(atMs),
     lastChangeMs: (sinceMs) => stopping.lastChangeMs(sinceMs),
     noticed: (deadlineMs) => stopping.noticed(deadlineMs),
+    stopCause: (cause) => stages.asked.because(cause),
     checkFence: () => context.fence.passAnew(context.signal).catch(() => undefined),
     advised: () => stopping.advised(),
     finish: async (end) => {
@@ -246,6 +247,7 @@ function afterTheEnd({ context, close }: StartedAttempt, { end, kind, left }: Ca
     taskSignalled: () => undefined,
     lastChangeMs: (sinceMs) => sinceMs,
     noticed: () => undefined,
+    stopCause: () => undefined,
     checkFence: async () => undefined,
     advised: () => undefined,
     numbers: () => NO_NUMBERS,

@@ -1,6 +1,7 @@
 // The stages of a run, each made of earlier ones, the watcher that they listen to, and the callbacks between them.
 // Nothing runs until they listen.
 import picomatch from 'picomatch';
+import { AskedToStop } from './shutdown/asked-to-stop.ts';
 import { type ClosedEvent, sameFingerprint } from '../model/file/file-state.ts';
 import { isGood } from '../model/checkpoint/restore-order.ts';
 import { rolesToStore } from '../model/file/manifest.ts';
@@ -96,7 +97,8 @@ export function makeStages({ context, restored, watcher, witness, launcher }: St
   const openCheckpoints = new OpenCheckpoints({ context, unsaved, files, committed });
   const stages = { files, results, checkpoints, companions, openResults, generations, recorder, reclaims };
   const watches = { pressureWatch, gauges, live, resources, openCheckpoints };
-  return { context, watcher, suspects, unsaved, ...watches, ...stages };
+  const asked = new AskedToStop(context);
+  return { context, watcher, suspects, unsaved, asked, ...watches, ...stages };
 }
 
 type FilesParts = Pick<Stages, 'context' | 'results' | 'checkpoints' | 'watcher'>;

@@ -74,7 +74,7 @@ describe('the spool', () => {
 describe('the memory to add', () => {
   it("is capture's own, and that of a work directory and a spool in memory", async () => {
     const onDisk = examineMemory(places({ workdir: '/proc', spoolDir: '/proc' }));
-    expect(onDisk.says).toMatch(/^add to what the task needs: 256.0 MiB for capture; /);
+    expect(onDisk.says).toMatch(/^add to the memory of the task: 256.0 MiB for capture; /);
     const inMemory = examineMemory(places({ workdir: '/dev/shm', spoolDir: '/dev/shm' }));
     expect(inMemory.says).toContain('all files of the work directory, which is memory');
     expect(inMemory.says).toContain('in the spool, which is memory');

@@ -48,6 +48,9 @@ describe('a work directory that is full', () => {
     const status = place.capture(['status', place.store, '3']);
     await status.status;
     expect(status.stdout()).toContain(`the task exited 9; capture exited 9; ${text}`);
+    const table = place.capture(['status', place.store]);
+    await table.status;
+    expect(table.stdout()).toMatch(/^3 +failed 9, disk full +1 /m);
   });
 
   it('... or that of TMPDIR is', async () => {

@@ -38,7 +38,7 @@ describe('a start without room in the work directory', () => {
     expect(full.stdout()).toBe('');
     const reason = expect.stringMatching(/cannot write in the work directory .*ENOSPC/);
     expect(last()).toMatchObject({ kind: 'failed', attempt: 1, end: { status: 69, reason } });
-    expect(await status()).toContain('1 index: 1 failed');
+    expect(await status()).toMatch(/failed 69, disk full .*\n1 index: 1 failed/);
     expect(await status('0')).toMatch(
       /failed: capture exited 69; cannot write in the work directory .*ENOSPC/,
     );

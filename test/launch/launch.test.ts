@@ -149,10 +149,12 @@ describe('a sidecar that dies', () => {
       capture.child.kill(signal);
       await until(`${signal} relayed`, () => lab.lines('signals').includes(signal));
     }
-    await until('told of both', () => capture.heard().length === 5);
+    await until('told of both', () => capture.heard().length === 6);
     process.kill(capture.heard()[0]?.sidecar ?? 0, 'SIGKILL');
-    await until('replacement told', () => capture.heard().length === 9);
-    expect(capture.heard().at(-1)).toMatchObject({ signal: 'SIGTERM', lastCall: true });
+    await until('replacement told', () => capture.heard().length === 11);
+    expect(capture.heard().slice(6)).toContainEqual(expect.objectContaining({ kind: 'stop-cause' }));
+    const signalled = capture.heard().findLast(({ kind }) => kind === 'task-signalled');
+    expect(signalled).toMatchObject({ signal: 'SIGTERM', lastCall: true });
     capture.child.kill('SIGUSR2');
     expect(await capture.status).toBe(0);
   });

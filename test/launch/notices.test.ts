@@ -40,7 +40,9 @@ describe('a task that handles SIGTERM', () => {
     await capture.status;
     expect(capture.stderr()).toContain('EC2 terminates this instance; the task gets SIGTERM');
     expect(got(capture, 'task-signalled')[0]).toMatchObject({ signal: 'SIGTERM', lastCall: true });
-    expect(got(capture, 'task-ended')).toMatchObject([{ preempted: true, reason: STOP.what }]);
+    expect(got(capture, 'task-ended')).toMatchObject([{ preempted: true }]);
+    const cause = { why: `notice (${STOP.source})`, reason: STOP.what };
+    expect(got(capture, 'stop-cause')).toMatchObject([{ cause }]);
   });
 
   test('gets it once, however often the notice is told', async () => {

@@ -2,12 +2,15 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Supervision } from '../../src/launch/supervision.ts';
 import type { Task } from '../../src/launch/task.ts';
+import type { ToSidecar } from '../../src/model/format/messages.ts';
 import { adoptClock, clockMs, clockOffsetMs } from '../../src/native/clock.ts';
+
+const SENDER = { why: 'SIGTERM', reason: 'SIGTERM, sender unknown' };
 
 let supervision: Supervision;
 let killedAtMs: number[];
 /** The sidecar. */
-let told: string[];
+let told: ToSidecar[];
 beforeEach(() => {
   vi.useFakeTimers({ now: 0 });
   adoptClock(clockOffsetMs() - clockMs());
@@ -16,7 +19,7 @@ beforeEach(() => {
   supervision = new Supervision({
     settings: { graceMs: 600_000, notices: { sources: [], signals: ['SIGUSR1'], tell: 'none' } },
     sharesGroup: false,
-    tell: ({ kind }) => void told.push(kind),
+    tell: (message) => void told.push(message),
     say: () => undefined,
   });
   supervision.taskRuns(taskThatStays());
@@ -62,6 +65,33 @@ test('SIGTERM that comes again within five seconds is the same one', () => {
   expect(killedAtMs).toEqual([]);
 });
 
+describe('the cause of a stop', () => {
+  const causes = (): readonly unknown[] => told.filter(({ kind }) => kind === 'stop-cause');
+  const byInt = { code: undefined, signal: 'SIGINT' } as const;
+
+  test('is told as soon as the sender of SIGTERM is known, once', () => {
+    supervision.received('SIGTERM');
+    expect(causes()).toEqual([{ kind: 'stop-cause', cause: SENDER }]);
+    supervision.tellCause({ code: undefined, signal: 'SIGTERM' });
+    expect(causes()).toHaveLength(1);
+  });
+
+  test('is a signal that came and ended the task', () => {
+    supervision.received('SIGINT');
+    supervision.tellCause(byInt);
+    expect(causes()).toEqual([
+      { kind: 'stop-cause', cause: { why: 'SIGINT', reason: 'SIGINT, as by Ctrl-C' } },
+    ]);
+  });
+
+  test('is no signal that the task survived, or that somebody else sent to it', () => {
+    supervision.tellCause(byInt);
+    supervision.received('SIGINT');
+    supervision.tellCause({ code: 3, signal: undefined });
+    expect(causes()).toEqual([]);
+  });
+});
+
 describe('a signal for each process of a job that reaches the task first', () => {
   const TERM_STATUS = 128 + 15;
   const byTerm = { code: undefined, signal: 'SIGTERM' } as const;
@@ -78,7 +108,7 @@ describe('a signal for each process of a job that reaches the task first', () =>
     await known;
     expect(supervision.lastCall.preempted()).toBe(true);
     // What was closed before it is not safe for that.
-    expect(told).not.toContain('task-signalled');
+    expect(told.map(({ kind }) => kind)).not.toContain('task-signalled');
   });
 
   test.each([

@@ -102,6 +102,6 @@ describe('--halt', () => {
     await fail(broker);
     expect(await look()).toEqual([]);
     expect(warned).toEqual([`melt: 1 task failed: --halt says that no more are started${rest}`]);
-    expect([...board.toBeEnded()]).toEqual(ended);
+    expect([...board.toBeEnded().keys()]).toEqual(ended);
   });
 });

@@ -19,6 +19,7 @@ afterEach(() => {
   dir.remove();
 });
 
+const CAUSE = { why: 'a test', reason: 'a test stops it' };
 const logFile = (): string => path.join(dir.path, '7.log');
 
 function open(entry: string): { readonly launcher: Launcher; readonly close: () => void } {
@@ -69,11 +70,11 @@ it('sends nothing to the pid of a launcher that has ended, and still kills what 
   const [pid = 0, sidecar = 0, looksLikeIt = 0] = pids();
   await until(() => hasEnded(looksLikeIt), 'what only looks like a sidecar is killed');
   const kill = vi.spyOn(process, 'kill');
-  launcher.end('checkpoint');
-  launcher.end('faster');
+  launcher.end('checkpoint', CAUSE);
+  launcher.end('faster', CAUSE);
   launcher.signal('SIGTSTP');
   expect(launcher.usedBytes()).toBe(0);
-  launcher.end('kill');
+  launcher.end('kill', CAUSE);
   const end = await launcher.ended;
   expect(end).toMatchObject({ why: 'its launcher was killed by SIGKILL' });
   const told = kill.mock.calls.map(([one]) => one);

@@ -44,6 +44,8 @@ interface BenchOptions {
   readonly failsAt?: number;
 }
 
+const CAUSE = { why: 'a test', reason: 'a test stops it' };
+
 /** A machine of 4 cores and 16 GiB, whose tasks say that they need 1 GiB. */
 function bench({
   tasks,
@@ -73,7 +75,7 @@ function bench({
     look: async () => {
       seen = waiting.length;
       await bench.looked();
-      return bench.cancelled;
+      return new Map([...bench.cancelled].map((name) => [name, CAUSE]));
     },
     startNext: async (fits) => {
       if (seen === 0 || waiting.length === 0 || !fits(needs)) return undefined;
@@ -169,7 +171,7 @@ it('reads what many tasks use seldom, unless their peaks are to be learned', asy
   await until(() => (learning.slots.get(0)?.reads ?? 0) >= 10, 'it is read at each look');
 
   for (const b of [said, learning]) {
-    b.runner.stop('kill');
+    b.runner.stop('kill', CAUSE);
     for (const slot of b.slots.values()) slot.finish('again');
     await b.over;
   }
@@ -205,10 +207,10 @@ it('starts no other above the load of --max-load, and always one', async () => {
 it('tells all tasks to end, harder each time, also those that start meanwhile', async () => {
   const b = bench({ tasks: 2 });
   await until(() => b.slots.size === 2, 'two run');
-  b.runner.stop('checkpoint');
-  b.runner.stop('checkpoint');
-  b.runner.stop('kill');
-  b.runner.stop('faster');
+  b.runner.stop('checkpoint', CAUSE);
+  b.runner.stop('checkpoint', CAUSE);
+  b.runner.stop('kill', CAUSE);
+  b.runner.stop('faster', CAUSE);
   expect(b.slots.get(0)?.told).toEqual(['checkpoint', 'kill']);
   for (const slot of b.slots.values()) slot.finish('again');
   await b.over;
@@ -296,9 +298,9 @@ it('lets what is frozen go on before it must checkpoint', async () => {
   await until(() => b.slots.size === 1, 'it runs');
   const [slot] = b.slots.values();
   b.runner.freeze();
-  b.runner.giveBack();
+  b.runner.giveBack(() => CAUSE);
   b.runner.freeze();
-  b.runner.stop('faster');
+  b.runner.stop('faster', CAUSE);
   expect(slot?.signals).toEqual(['SIGTSTP', 'SIGCONT', 'SIGTSTP', 'SIGCONT']);
   expect(slot?.told).toEqual(['checkpoint', 'faster']);
   await finishAll(b);

@@ -51,6 +51,7 @@ describe.concurrent('LAMMPS ends whole', { timeout: 300_000 }, () => {
     const job = await submit({ ...place, ...one, options: [...one.options, '--time=1'] });
     expect(await job.ended(), job.output()).toBe(0);
     expect(job.output()).toContain('DUE TO TIME LIMIT');
+    expect(job.output()).toContain("exit 75: the job's time limit; ");
     expect(job.output()).toContain(`capture: job ${job.id} is requeued`);
     await melt.expectWhole(place, 5);
     await nobodyLeft(place.url);
@@ -91,6 +92,7 @@ describe.concurrent('LAMMPS ends whole', { timeout: 300_000 }, () => {
     await slurm('scontrol', 'requeue', job.id);
     expect(await job.ended(), job.output()).toBe(0);
     expect(job.output()).toContain(`Slurm has requeued job ${job.id} already`);
+    expect(job.output()).toContain('exit 75: Slurm requeued the job; ');
     expect(await melt.lastRecords(place, 5)).toContain('0001 preempted');
     await melt.expectWhole(place, 5);
     await nobodyLeft(place.url);
@@ -108,6 +110,7 @@ describe.concurrent('LAMMPS ends whole', { timeout: 300_000 }, () => {
     expect(await stateOf(job.id), job.output()).toBe('CANCELLED');
     await nobodyLeft(place.url);
     expect(job.output()).toContain(`job ${job.id} was cancelled: it is not requeued`);
+    expect(job.output()).toContain('exit 75: the job was cancelled (scancel); ');
     const next = await submit({ ...place, ...again });
     expect(await next.ended(), next.output()).toBe(0);
     expect(next.output()).toMatch(/attempt 2 /);

@@ -52,6 +52,8 @@ export interface IndexEntry {
   readonly state: State;
   /** For `failed`: capture's exit status. */
   readonly status?: number | undefined;
+  /** Why its last attempt failed or was asked to end, in a few words. */
+  readonly why?: string | undefined;
   /** Ascending. If there are very many, only the newest. */
   readonly attempts: readonly AttemptRow[];
   /** Totals of the attempts before those. */

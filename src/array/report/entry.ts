@@ -4,7 +4,7 @@ import type { WholeRecord } from '../../model/checkpoint/history.ts';
 import { type CaptureRecord, isLast, type StoredFile } from '../../model/format/records.ts';
 import { showPath } from '../../model/path.ts';
 import type { AttemptRow, End, IndexEntry, Said } from './data.ts';
-import { type AboutAttempt, attemptView } from '../attempt.ts';
+import { type AboutAttempt, attemptView, whyOf } from '../attempt.ts';
 import type { IndexDetails, NamedRecord } from '../details.ts';
 import { type LastOutput, streamText } from '../last-output.ts';
 import type { IndexState } from '../state.ts';
@@ -63,11 +63,19 @@ export function entryOf(
     index,
     state,
     status: row.newest.status,
+    why: whyOfLast(details),
     attempts: rows.slice(-MOST_ATTEMPTS),
     earlier: before.length === 0 ? undefined : togetherOf(before),
     ...storageOf(details.attempts.findLast(({ record }) => record.seq > 0)),
     ...peaksOf(records),
   };
+}
+
+function whyOfLast({ attempts, damaged }: IndexDetails): string | undefined {
+  const { record } = attempts.at(-1) ?? {};
+  if (record === undefined || damaged.has(record.attempt)) return undefined;
+  const why = whyOf(record);
+  return why === undefined ? undefined : showPath(why);
 }
 
 interface AttemptContext extends AboutAttempt {

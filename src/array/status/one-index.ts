@@ -25,6 +25,8 @@ interface IndexView {
   readonly index: string;
   readonly task: string;
   readonly state: State;
+  /** Set if it was preempted, and Slurm runs it again. */
+  readonly requeued: true | undefined;
   /** For `failed`: capture's exit status. */
   readonly status: number | undefined;
   /** Its newest record cannot be read; the fields below come from earlier records. */
@@ -82,6 +84,7 @@ function viewOf(array: StoredArray, { row, contents, state, said }: StoredIndex)
     index: row.index,
     task: array.taskName,
     state,
+    requeued: (state === 'preempted' && row.job === 'alive') || undefined,
     status: row.newest.status,
     isDamaged: damaged.has(row.newest.attempt),
     attempts: attempts.map(({ record }) =>
@@ -164,7 +167,7 @@ function linesOf(view: IndexView): readonly string[] {
   if (resources !== undefined) parts.push(resourceLines(resources));
   const damage = view.isDamaged ? DAMAGED : '';
   return [
-    `index ${index} of ${task}: ${stateText(view)}${damage}`,
+    `index ${index} of ${task}: ${stateText({ ...view, why: view.requeued === true ? 'requeued' : undefined })}${damage}`,
     ...parts.flatMap((lines) => ['', ...lines]),
   ];
 }

@@ -20,7 +20,7 @@ import { showIndex } from './one-index.ts';
 import { readStatus, STATUS_OPTIONS, type StatusRequest } from './options.ts';
 import { writeSuggestion } from './suggest.ts';
 import { summaryOf, writeTable } from './table.ts';
-import { storedOf, type View } from './view.ts';
+import { isRequeued, storedOf, type View } from './view.ts';
 
 export const statusCommand = onArray({
   name: 'status',
@@ -82,7 +82,8 @@ async function surveyed(array: StoredArray, { signal }: Tools): Promise<Survey> 
 
 function viewOf(array: StoredArray, found: Survey, { set, staleAfterMs, all, details }: StatusRequest): View {
   const states = (): Iterable<IndexState> => statesOf(found, staleAfterMs, set);
-  return { array, states, counts: countsOf(states()), nowMs: found.nowMs, all, details };
+  const { nowMs, waiting = new Set() } = found;
+  return { array, states, counts: countsOf(states()), nowMs, all, details, waiting };
 }
 
 function isAllDone({ counts }: View): boolean {
@@ -152,7 +153,8 @@ async function writeJson(view: View, { out, log, signal }: Tools): Promise<boole
       view.details && one.row !== undefined ? await newestRecord(array, one.row, signal) : undefined;
     for (const problem of found?.problems ?? []) log.warn(problem, { event: 'damaged', index: one.index });
     isWhole &&= (found?.problems ?? []).length === 0;
-    return showJson({ ...jsonOf(one), ...(found === undefined ? {} : storedOf(found)) });
+    const requeued = isRequeued(one, view) || undefined;
+    return showJson({ ...jsonOf(one), requeued, ...(found === undefined ? {} : storedOf(found, one.row)) });
   };
   let isFirst = true;
   for await (const line of readAhead(view.states(), READS_AT_ONCE, read)) {

@@ -71,7 +71,9 @@ export async function writeSuggestion(
     });
   }
   const from = [
-    ...(memory === undefined ? [] : [`memory ${formatBytes(memory.value)} (index ${memory.index})`]),
+    ...(memory === undefined
+      ? []
+      : [`memory of the task and capture ${formatBytes(memory.value)} (index ${memory.index})`]),
     ...(time === undefined ? [] : [`time ${formatMs(time.value)} (index ${time.index})`]),
   ];
   log.info(`highest of ${plural(seen, 'run')}: ${from.join(', ')}; printed with 20 % more`);

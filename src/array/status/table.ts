@@ -8,7 +8,7 @@ import type { Tools } from '../../cli/command.ts';
 import { newestRecord, READS_AT_ONCE } from '../details.ts';
 import type { Colour } from '../../cli/output.ts';
 import { countsText, type IndexState, type State, STATES, stateText, totalOf } from '../state.ts';
-import { ageText, storedOf, type View } from './view.ts';
+import { ageText, isRequeued, storedOf, type View } from './view.ts';
 
 /** A distant store returns about this many records in a second; --details reads more. */
 const MOST_READ = 100;
@@ -101,8 +101,8 @@ async function detailed(
     if (one.row === undefined) return rowOf(one, view);
     const found = await newestRecord(view.array, one.row, signal);
     for (const problem of found.problems) log.warn(problem, { event: 'damaged', index: one.index });
-    const { results = 0, bytes = 0, host = '', peakMemoryBytes, ranOutOfMemory } = storedOf(found) ?? {};
-    const { state, cells } = rowOf(one, view, ranOutOfMemory);
+    const { results = 0, bytes = 0, host = '', peakMemoryBytes, why } = storedOf(found, one.row) ?? {};
+    const { state, cells } = rowOf(one, view, why);
     const size = results === 0 ? '' : formatBytes(bytes);
     const memory = peakMemoryBytes === undefined ? '' : formatBytes(peakMemoryBytes);
     const isDamaged = found.problems.length > 0;
@@ -112,14 +112,18 @@ async function detailed(
   return rows;
 }
 
-/** `ranOutOfMemory`: according to the record, if it was read. */
-function rowOf(one: IndexState, view: View, ranOutOfMemory = false): Row {
+function whyText(one: IndexState, view: View, why: string | undefined): string | undefined {
+  if (!isRequeued(one, view)) return why;
+  return why === undefined || why === 'requeued' ? 'requeued' : `${why}, requeued`;
+}
+
+/** `why`: according to the record, if it was read. */
+function rowOf(one: IndexState, view: View, why?: string): Row {
   const { index, state, row } = one;
   const { attempts = 0, seenMs, checkpointMs } = row ?? {};
   const cells = [
     index,
-    stateText({ state, status: row?.newest.status }) +
-      (ranOutOfMemory && state === 'failed' ? ', out of memory' : ''),
+    stateText({ state, status: row?.newest.status, why: whyText(one, view, why) }),
     numberText(attempts),
     ageText(view, seenMs),
     ageText(view, checkpointMs),

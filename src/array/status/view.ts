@@ -1,9 +1,10 @@
 // The data that the table and JSON share, and the words that both need.
-import { ranOutOfMemory } from '../../model/format/out-of-memory.ts';
 import { formatAge } from '../../model/units.ts';
+import { whyOf } from '../attempt.ts';
 import type { NewestRecord } from '../details.ts';
 import type { StoredArray } from '../stored-array.ts';
 import type { Counts, IndexState } from '../state.ts';
+import type { IndexRow } from '../survey.ts';
 
 export interface View {
   readonly array: StoredArray;
@@ -14,6 +15,8 @@ export interface View {
   readonly nowMs: number;
   readonly all: boolean;
   readonly details: boolean;
+  /** Indices that Slurm still runs, or is going to, if it was asked. */
+  readonly waiting: ReadonlySet<string>;
 }
 
 /** What is stored of an index, according to its newest record. */
@@ -24,12 +27,12 @@ export interface Stored {
   readonly bytes: number;
   /** The peak memory of the newest attempt's task; undefined if it was not measured. */
   readonly peakMemoryBytes: number | undefined;
-  /** The kernel killed a process of the newest attempt for lack of memory. */
-  readonly ranOutOfMemory: boolean;
+  /** Why the newest attempt failed or was asked to end, in a few words (`time limit`). */
+  readonly why: string | undefined;
 }
 
 /** Undefined if no record says what is stored. */
-export function storedOf({ newest }: NewestRecord): Stored | undefined {
+export function storedOf({ newest }: NewestRecord, row: IndexRow | undefined): Stored | undefined {
   if (newest === undefined) return undefined;
   const sizes = new Map<string, number>();
   for (const { path, size } of newest.results) sizes.set(path, size);
@@ -38,8 +41,13 @@ export function storedOf({ newest }: NewestRecord): Stored | undefined {
     results: sizes.size,
     bytes: [...sizes.values()].reduce((sum, size) => sum + size, 0),
     peakMemoryBytes: newest.record.resources?.task?.peakMemoryBytes,
-    ranOutOfMemory: ranOutOfMemory(newest.record.end ?? {}),
+    why: newest.record.attempt === row?.newest.attempt ? whyOf(newest.record) : undefined,
   };
+}
+
+/** Its last attempt has ended, and Slurm runs it again. */
+export function isRequeued({ index, state, row }: IndexState, { waiting }: View): boolean {
+  return state === 'preempted' && (row?.job === 'alive' || waiting.has(index));
 }
 
 export function ageText(view: View, atMs: number | undefined): string {

@@ -1,4 +1,5 @@
 // The options for the end of the task: what it means, and how long it may take.
+import { RUNNER_VARIABLE } from '../../model/format/shared-sidecar.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { defaultGraceMs } from '../../scheduler/grace.ts';
 import { slurmJob } from '../../scheduler/slurm-job.ts';
@@ -89,6 +90,7 @@ type EndSettings = Pick<
   | 'drainTimeoutMs'
   | 'exitFile'
   | 'preemptedStatus'
+  | 'slurmJob'
   | 'requeue'
   | 'maxAttempts'
   | 'endRules'
@@ -98,13 +100,16 @@ export function endOf(values: Values, { env, workdir }: RunCaller): EndSettings 
   const { graceMs = defaultGraceMs(env), requeue: engine, ...end } = values.all(END);
   const { requireResults, againStatuses, trustedStatuses } = end;
   const { drainTimeoutMs, exitFile, preemptedStatus, maxAttempts, notify } = end;
+  const job = slurmJob(env);
   const doneWhen = values.parsed(END.doneWhen, (text, source) => checkPattern(text, source, workdir));
   return {
     graceMs,
     drainTimeoutMs,
     exitFile,
     preemptedStatus,
-    requeue: engine === undefined ? undefined : slurmJob(env),
+    // Inside a job, it is the runner that Slurm stops.
+    slurmJob: env[RUNNER_VARIABLE] === undefined ? job : undefined,
+    requeue: engine === undefined ? undefined : job,
     maxAttempts,
     notify,
     endRules: { requireResults, doneWhen, againStatuses, trustedStatuses },

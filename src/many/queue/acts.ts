@@ -10,6 +10,7 @@ import { clockMs } from '../../native/clock.ts';
 import type { Listed } from '../broker.ts';
 import type { BullMqQueue } from './bullmq.ts';
 import { onQueue } from './command.ts';
+import { doneOf } from './look.ts';
 import { noSuch } from './submit.ts';
 
 /** A command with one operand, the name of a submission or worker. */
@@ -43,14 +44,16 @@ export const cancelCommand = onOne(
   async (broker, name, log) => {
     const listed = await broker.list();
     const found = findSubmission(listed, name, broker);
-    const { running, waiting } = await broker.counts(found.name);
+    const counts = await broker.counts(found.name);
+    const { running, waiting } = counts;
     if (found.overMs !== undefined || (found.cancelledMs !== undefined && running === 0)) {
       refuseAwaited(found, listed);
       await broker.remove(found.name);
       return log.info(`${found.name} is removed from the queue; what is stored stays`);
     }
     const dropped = (found.dropped ?? 0) + waiting;
-    await broker.put({ ...found, cancelledMs: clockMs(), dropped });
+    const doneBefore = found.doneBefore ?? doneOf({ submission: found, counts });
+    await broker.put({ ...found, cancelledMs: clockMs(), dropped, doneBefore });
     await broker.dropWaiting(found.name);
     const rest =
       running === 0 ? 'nothing of it runs' : `${plural(running, 'task')} of it end after a checkpoint`;

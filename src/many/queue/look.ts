@@ -145,9 +145,9 @@ export function paceOf(
   };
 }
 
-/** Jobs that are done are removed, and so are cancelled ones: then only the store knows. */
+/** Jobs that are done are removed, and so are cancelled ones: of these it is what was done before. */
 export function doneOf({ submission, counts }: SeenSubmission): number | undefined {
-  if (submission.cancelledMs !== undefined) return undefined;
+  if (submission.cancelledMs !== undefined) return submission.doneBefore;
   return Math.max(0, submission.size - counts.waiting - counts.running - counts.failed);
 }
 

@@ -1,7 +1,10 @@
 // A person needs the machine. Running tasks are frozen, or checkpoint and go back to the queue, until the person
 // resumes the worker or the time is over. If there are several reasons to pause, the pause lasts until all have ended.
+import type { StopCause } from '../../model/format/stop-cause.ts';
 import { startTimer, type LongTimer } from '../../native/clock.ts';
 import type { Worker } from '../work.ts';
+
+const PAUSED: StopCause = { why: 'paused', reason: 'the worker was paused' };
 
 export type HowToPause = 'stop' | 'checkpoint';
 /** `person`: `capture worker pause`. `use`: somebody uses the machine (--when-idle). */
@@ -33,7 +36,7 @@ export class Pausing {
     this.#reasons.set(reason, timer);
     this.#hold(true);
     if (how === 'stop') this.#runner.freeze();
-    else this.#runner.giveBack();
+    else this.#runner.giveBack(() => PAUSED);
   }
 
   resume(reason: Reason): void {

@@ -4,6 +4,7 @@ import type { ExitStatus } from '../exit-status.ts';
 import type { Notice } from './notice.ts';
 import type { OutOfMemory } from './out-of-memory.ts';
 import type { Settings } from './settings.ts';
+import type { StopCause } from './stop-cause.ts';
 
 /** How a process ended, in the terms of waitpid(2). A signal is `SIGTERM` and so on, or `SIG34` if it has no name. */
 export type Ended =
@@ -69,6 +70,8 @@ export type ToSidecar =
     }
   /** capture will be stopped at this instant, ms since the epoch; undefined: the notice was withdrawn. */
   | { readonly kind: 'noticed'; readonly deadlineMs: number | undefined }
+  /** Why capture was asked to stop, as soon as that is known; undefined: the notice was withdrawn. */
+  | { readonly kind: 'stop-cause'; readonly cause: StopCause | undefined }
   /** The task and all processes that it left behind have ended: scan, drain, write the last record, answer `ended`. */
   | {
       readonly kind: 'task-ended';
@@ -79,8 +82,6 @@ export type ToSidecar =
       readonly deadlineMs: number | undefined;
       /** When the launcher stopped processes that the task left behind and that still wrote a declared file. */
       readonly writersStoppedAtMs?: number | undefined;
-      /** Who asked capture to stop, for the record. */
-      readonly reason?: string | undefined;
       /** Resource usage of the task. */
       readonly usage?: Usage | undefined;
       /** Processes that the kernel killed for lack of memory while the task ran. */

@@ -9,6 +9,7 @@ import { parseForeignJson, type ValueBudget } from './foreign-json.ts';
 import { MOST_NUMBER } from './keys.ts';
 import { outOfMemorySchema } from './out-of-memory.ts';
 import { resourcesSchema } from './resources.ts';
+import { stopCauseSchema } from './stop-cause.ts';
 
 /** The largest record that capture reads; it writes no larger one. */
 export const RECORD_LIMIT_BYTES = 16 * 2 ** 20;
@@ -191,6 +192,8 @@ const recordSchema = z.object({
   /** Nothing that earlier records name is stored any more, of any run (`capture rm`). */
   removed: z.boolean().optional(),
   left: z.array(leftFile).default([]),
+  /** Why the task was asked to end. If the field is invalid, the record is used without it. */
+  stop: stopCauseSchema.optional().catch(undefined),
   /** The task's end: its exit code or signal, and capture's exit status. */
   end: z
     .object({
@@ -198,6 +201,8 @@ const recordSchema = z.object({
       signal: z.string().optional(),
       status: z.int(),
       reason: z.string().optional(),
+      /** Of a failed attempt: what the machine shows, in a few words (`disk full`). */
+      why: z.string().max(100).optional().catch(undefined),
       /** If the field is invalid, the record is used without it. */
       outOfMemory: outOfMemorySchema.optional().catch(undefined),
       /** Of a failed attempt: why no last lines of its output, or of one stream, are stored. */

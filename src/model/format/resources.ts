@@ -54,10 +54,10 @@ export const resourcesSchema = z.object({
 });
 export type Resources = Readonly<z.infer<typeof resourcesSchema>>;
 
-/** `peak memory 59.9 MiB`, `CPU 1.5 s`: the second only if it is known. A task that was killed at once has none. */
+/** `peak memory of the task 59.9 MiB`, `CPU 1.5 s`: the second only if it is known. A task that was killed at once has none. */
 export function usedWords({ peakMemoryBytes, cpuS }: NonNullable<Resources['task']>): readonly string[] {
   return [
-    `peak memory ${formatBytes(peakMemoryBytes)}`,
+    `peak memory of the task ${formatBytes(peakMemoryBytes)}`,
     ...(cpuS > 0 ? [`CPU ${formatMs(cpuS * 1000)}`] : []),
   ];
 }

@@ -1,7 +1,7 @@
 // What the user asked for, after options, environment and manifest files were read and checked. Plain data: it goes
 // from the launcher to the sidecar as JSON.
 import type { ManifestPatterns } from '../file/manifest.ts';
-import type { SlurmJob } from '../slurm-job.ts';
+import type { SlurmJob } from './slurm-job.ts';
 import type { NoticeChoice } from './notice.ts';
 
 export type ReclaimMode = 'auto' | 'now' | 'never';
@@ -130,6 +130,8 @@ export interface Settings {
    * `preemptedStatus`.
    */
   readonly maxAttempts?: number | undefined;
+  /** The job of Slurm that this run is in. */
+  readonly slurmJob?: SlurmJob | undefined;
   /** The job that a preempted run requeues. */
   readonly requeue?: SlurmJob | undefined;
   readonly endRules: EndRules;

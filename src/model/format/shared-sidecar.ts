@@ -3,6 +3,10 @@
 
 /** A runner (`capture array`, `capture worker`) sets it for each launcher: its pid. */
 export const RUNNER_VARIABLE = 'CAPTURED_RUNNER';
+/** A runner sets it for each launcher, and all its processes inherit it: the file for stdout and stderr. */
+export const TASK_LOG_VARIABLE = 'CAPTURED_TASK_LOG';
+/** Beside that file, until the task ends: why the runner stops the task (stop-cause.ts). */
+export const STOP_FILE_ENDING = '.stop';
 /** A runner sets it for each launcher: the socket of the sidecar that all its tasks share. */
 export const SIDECAR_VARIABLE = 'CAPTURED_SIDECAR';
 /**

@@ -82,6 +82,8 @@ const submission = z.object({
   cancelledMs: z.number().optional(),
   /** Waiting tasks that its cancellation has dropped. */
   dropped: z.int().min(0).optional(),
+  /** Tasks that were done when it was cancelled. */
+  doneBefore: z.int().min(0).optional(),
   /** The store says that all are done. */
   overMs: z.number().optional(),
 });

@@ -3,6 +3,7 @@
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import { outOfMemoryText, ranOutOfMemory } from '../../model/format/out-of-memory.ts';
+import { DISK_FULL } from '../../model/format/stop-cause.ts';
 import { showPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';
 import { heldPath } from '../../native/beneath.ts';
@@ -12,12 +13,14 @@ import type { Needs } from '../run/context.ts';
 import { type FinishParts, hasSucceeded, type RunEnd } from './outcome.ts';
 
 export interface Cause {
+  /** In a few words, for a table; undefined: it is not certain enough. */
+  readonly why: string | undefined;
   readonly text: string;
   readonly hint: string;
 }
 
 interface CauseParts {
-  readonly context: Needs<'root' | 'settings' | 'caller' | 'log'>;
+  readonly context: Needs<'root' | 'settings' | 'caller' | 'log' | 'ledger'>;
   readonly results: Pick<FinishParts['results'], 'copies'>;
 }
 
@@ -33,9 +36,10 @@ export async function causesOf(parts: CauseParts, run: RunEnd): Promise<readonly
     return [];
   }
   const hint = 'request more memory (capture status --suggest says how much), or let the task use less';
-  const killed = text === undefined ? [] : [{ text, hint }];
+  const why = ranOutOfMemory(end) ? 'out of memory' : undefined;
+  const killed = text === undefined ? [] : [{ why, text, hint }];
   // Whoever asked the task to end is the reason.
-  return run.reason === undefined ? [...killed, ...(await fullFileSystems(parts))] : killed;
+  return whyAsked(parts.context, run) === undefined ? [...killed, ...(await fullFileSystems(parts))] : killed;
 }
 
 /** A task that goes on without one of its processes may have left out a part of its work. */
@@ -45,9 +49,20 @@ function warnOfKill({ log }: Needs<'log'>, text: string | undefined): void {
   });
 }
 
-/** `why`, and what the machine shows. Undefined if the status alone tells it. */
-export function withCauses(why: string | undefined, causes: readonly Cause[]): string | undefined {
-  const all = [...(why === undefined ? [] : [why]), ...causes.map(({ text }) => text)];
+/** Who asked the task to end, or why nobody saw its end. */
+export function whyAsked(
+  { ledger }: Needs<'ledger'>,
+  { reason }: Pick<RunEnd, 'reason'>,
+): string | undefined {
+  return reason ?? ledger.stop?.reason;
+}
+
+/** `whys`, and what the machine shows. Undefined if the status alone tells it. */
+export function withCauses(
+  whys: readonly (string | undefined)[],
+  causes: readonly Cause[],
+): string | undefined {
+  const all = [...whys.filter((why) => why !== undefined), ...causes.map(({ text }) => text)];
   return all.length === 0 ? undefined : all.join('; ');
 }
 
@@ -85,7 +100,7 @@ async function fullAt(
       left.of === 'space'
         ? `${where} is full: ${formatBytes(left.freeBytes)} free`
         : `${where} has no room for another file (inodes): ${formatBytes(left.freeBytes)} free`;
-    return { text, hint, device };
+    return { why: left.of === 'space' ? DISK_FULL : 'no inodes left', text, hint, device };
   } catch {
     return undefined; // it is gone, or nobody may look at it
   }

@@ -15,7 +15,7 @@ import { dropCheckpoints } from '../checkpoints/generation-record.ts';
 import { pushOverwritten } from '../queue/overwritten.ts';
 import { contentClose } from '../run/content-close.ts';
 import type { Needs } from '../run/context.ts';
-import { type Cause, causesOf, withCauses } from './causes.ts';
+import { type Cause, causesOf, whyAsked, withCauses } from './causes.ts';
 import { retryUntil } from './drain-window.ts';
 import { deleteOrphanedObjects, resolveEarlier } from './earlier.ts';
 import {
@@ -242,19 +242,21 @@ async function deleteObsolete(
 
 /** True when the record that closes the attempt is in the store. */
 async function lastRecord(
-  { context, window }: FinishParts,
+  { context, window, asked }: FinishParts,
   run: RunEnd & { readonly causes: readonly Cause[]; readonly noOutput: string | undefined },
   verdict: Verdict,
   left: readonly LeftFile[],
 ): Promise<boolean> {
-  const { end, reason, outOfMemory } = run;
+  await asked.known();
+  const { end, outOfMemory } = run;
   const causes = verdict.kind === 'failed' ? run.causes : [];
   try {
     const taskEnd = {
       code: end?.code,
       signal: end?.signal,
       status: verdict.status,
-      reason: withCauses(reason ?? verdict.reason, causes),
+      reason: withCauses([whyAsked(context, run), verdict.reason], causes),
+      why: causes.find(({ why }) => why !== undefined)?.why,
       outOfMemory,
       noOutput: verdict.kind === 'failed' ? run.noOutput : undefined,
     };

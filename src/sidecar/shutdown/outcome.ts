@@ -35,6 +35,7 @@ import type { Doubt } from '../queue/partials.ts';
 import type { Recorder } from '../queue/recorder.ts';
 import type { Results } from '../queue/results.ts';
 import type { Context, Needs } from '../run/context.ts';
+import type { AskedToStop } from './asked-to-stop.ts';
 import type { DrainWindow } from './drain-window.ts';
 
 /** The stages and objects that the end of a run works with. */
@@ -56,6 +57,8 @@ export interface FinishParts {
   /** Results that are pushed to their partial key from now on, and why. */
   readonly suspects: Map<RelPath, Doubt>;
   readonly window: DrainWindow;
+  /** Who asked the task to end. */
+  readonly asked: AskedToStop;
 }
 
 /** What is known about how the task ended. */

@@ -13,7 +13,7 @@ import { encodePath, type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes, plural } from '../../model/units.ts';
 import { heldPath, lstatBeneath, whereabouts, type WorkDir } from '../../native/beneath.ts';
 import { inShortTurns } from '../../native/turns.ts';
-import { type Cause, withCauses } from './causes.ts';
+import { type Cause, whyAsked, withCauses } from './causes.ts';
 import { bringBackHint, deletedLine } from './bring-back.ts';
 import type { FinishParts, RunEnd } from './outcome.ts';
 
@@ -76,9 +76,9 @@ export async function lastLine(
   const causes = verdict.kind === 'failed' ? end.causes : [];
   const { context, results, checkpoints, generations, reclaims, resources } = parts;
   const stored = await results.stored();
-  const ended = verdictLine(verdict, run.end, run.reason);
+  const asked = whyAsked(context, run);
   const said = [
-    ...(ended === undefined ? [] : [ended]),
+    ...[verdictLine(verdict, run.end, asked) ?? []].flat(),
     ...causes.map(({ text }) => text),
     ...notStored(left),
   ];
@@ -113,7 +113,7 @@ export async function lastLine(
       event: 'end',
       kind: verdict.kind,
       status,
-      reason: withCauses(verdict.reason ?? run.reason, causes),
+      reason: withCauses([asked, verdict.reason], causes),
       hint: hints.length === 0 ? undefined : hints.join('; '),
       results: stored.files,
       bytes: stored.bytes,

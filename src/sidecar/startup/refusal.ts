@@ -1,8 +1,9 @@
 // The last record of a start that fails after its claim. Without it the index would count as running until its claim is
 // stale, and then as killed, although nothing runs and the reason is known.
 import type { History } from '../../model/checkpoint/history.ts';
-import { failureOf } from '../../model/errors.ts';
+import { failureOf, isFull } from '../../model/errors.ts';
 import type { Settings } from '../../model/format/settings.ts';
+import { DISK_FULL } from '../../model/format/stop-cause.ts';
 import { startTimer } from '../../native/clock.ts';
 import type { Ledger } from '../../records/ledger.ts';
 
@@ -34,7 +35,7 @@ export class Refusal {
       ledger.restored = undefined; // No task has failed from it: it does not speak against the checkpoint.
       await ledger.write(
         status === preemptedStatus ? 'preempted' : 'failed',
-        { end: { status, reason } },
+        { end: { status, reason, why: isFull(error) ? DISK_FULL : undefined } },
         late.signal,
       );
     } catch {

@@ -71,7 +71,7 @@ function fillKilled(store: StoreOfRecords, nowMs: number): void {
   store.record({ ...second, seq: 0, kind: 'started', at: iso(at(8)) }, at(8));
   store.put('.capture/t/3/0002-000003.stored.json', '{"damaged', at(8));
   const third = { index, attempt: 3, startedAt: iso(at(7)), host: 'node3', restored: '1-2' };
-  const end = { signal: 'SIGKILL', status: 137 };
+  const end = { signal: 'SIGKILL', status: 137, why: 'disk full' };
   store.record(
     {
       ...third,
@@ -111,6 +111,7 @@ describe.each(STORE_KINDS)('capture report of %s', (kind) => {
       index: '3',
       state: 'failed',
       status: 137,
+      why: 'disk full',
       attempts: [
         { attempt: 1, ran: 3600, kept: 1800, end: 'killed' },
         { attempt: 2, ran: 0, kept: 0, end: 'killed' },

@@ -127,6 +127,24 @@ describe('capture status --unfinished', () => {
   });
 });
 
+describe('an index that was preempted', () => {
+  it.each([
+    ['PENDING', 'preempted, requeued', true],
+    ['CANCELLED', 'preempted', undefined],
+  ])('and whose job is %s is shown as %s', async (state, shown, requeued) => {
+    claim(0);
+    claim(3, { kind: 'preempted' });
+    answers('squeue', `${HEADER}100|12|0|RUNNING\n103|12|3|${state}\n`);
+    const table = (await capture(['status'])).stdout;
+    expect(table.split('\n').find((line) => line.startsWith('3'))).toMatch(new RegExp(`^3 +${shown} +1 `));
+    const { indices } = JSON.parse((await capture(['status', '--json'])).stdout) as {
+      indices: { requeued?: boolean }[];
+    };
+    expect(indices[1]?.requeued).toBe(requeued);
+    expect((await capture(['status', '3'])).stdout).toContain(`index 3 of t: ${shown}\n`);
+  });
+});
+
 describe('an index that runs', () => {
   it('is stale for each command at once if its job is gone', async () => {
     claim(0);

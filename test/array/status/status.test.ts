@@ -271,7 +271,7 @@ describe.each(STORE_KINDS)('one index of %s', (kind) => {
       '',
       'not stored: late.dat: no room',
       '',
-      'attempt 3, a block for 10.0 s: peak memory 1.0 GiB, CPU 1 min 30 s, job 1.0 GiB of 2.0 GiB',
+      'attempt 3, a block for 10.0 s: peak memory of the task 1.0 GiB, CPU 1 min 30 s, job 1.0 GiB of 2.0 GiB',
       'memory ▁▅ █ highest sample 1.0 GiB',
       '',
     ]);

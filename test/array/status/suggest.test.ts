@@ -76,7 +76,9 @@ describe.each(STORE_KINDS)('capture status --suggest of %s', (kind) => {
     stored.record({ index: '2', attempt: 1, seq: 2, kind: 'done', ...used(300, 2000), ...until('11:10') });
     const { stdout, stderr, status } = await suggest('--array', '0-3');
     expect({ stdout, status }).toEqual({ stdout: '--mem=2432M --time=00:50:00\n', status: 0 });
-    expect(stderr).toContain('highest of 3 runs: memory 2.0 GiB (index 2), time 40 min 0 s (index 0)');
+    expect(stderr).toContain(
+      'highest of 3 runs: memory of the task and capture 2.0 GiB (index 2), time 40 min 0 s (index 0)',
+    );
     expect(stderr).toContain('index 1 is not done, and has taken longer already: 8 h 0 min');
   });
 

@@ -107,9 +107,9 @@ it('counts as waiting what was lost with its worker, and says when it runs again
   expect(one).not.toContain('gone');
 });
 
-it('counts what a cancellation has dropped', () => {
-  const lines = linesOf(view({ all: [seen({ cancelledMs: 1, dropped: 7 })] }), how);
-  expect(lines[1]).toMatch(/^melt +cancelled, 7 dropped +0 +0 +0$/);
+it('counts what a cancellation has dropped, and what was done before it', () => {
+  const lines = linesOf(view({ all: [seen({ cancelledMs: 1, dropped: 7, doneBefore: 2 })] }), how);
+  expect(lines[1]).toMatch(/^melt +cancelled, 7 dropped +0 +0 +0 +2$/);
 });
 
 it('says what it cannot know', () => {

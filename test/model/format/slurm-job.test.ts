@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { requeueRule, type RequeueRule } from '../../src/model/slurm-job.ts';
+import { requeueRule, type RequeueRule, slurmCause } from '../../../src/model/format/slurm-job.ts';
 
 // As a real Slurm 22.05 shows a job to its own batch script.
 it.each<[string, string, number, RequeueRule]>([
@@ -32,4 +32,19 @@ it.each<[string, string, number, RequeueRule]>([
   ['a Slurm that says none of this', 'JobState=COMPLETE', 0, 'requeue'],
 ])('%s', (_, shown, restarts, rule) => {
   expect(requeueRule(`JobId=7 JobName=x ${shown} ExitCode=0:0\n`, { id: '7', restarts })).toBe(rule);
+});
+
+it.each([
+  ['JobState=RUNNING Reason=None Restarts=0', undefined],
+  ['JobState=RUNNING StartTime=2026-11-20T17:17:05 PreemptTime=2026-11-20T17:17:06', 'higher-priority job'],
+  ['JobState=COMPLETING Reason=TimeLimit Restarts=0', 'time limit'],
+  ['JobState=COMPLETING Reason=None Restarts=1', 'requeued'],
+  ['JobState=COMPLETING Reason=None Restarts=0', 'cancelled'],
+  [
+    'JobState=COMPLETING StartTime=2026-11-20T17:17:05 PreemptTime=2026-11-20T17:17:06',
+    'higher-priority job',
+  ],
+  ['JobState=COMPLETE', undefined],
+])('%s: the cause is %s', (shown, why) => {
+  expect(slurmCause(`JobId=7 ${shown}\n`, { id: '7', restarts: 0 })?.why).toBe(why);
 });
