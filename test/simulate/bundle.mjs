@@ -2,7 +2,7 @@
 // Replaces only the files that are listed here, none of which decides anything.
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { build } from 'esbuild';
@@ -105,6 +105,11 @@ function replacing(mutant) {
   };
 }
 
+function foundPlans() {
+  const found = path.join(here, 'found');
+  return readdirSync(found).map((name) => JSON.parse(readFileSync(path.join(found, name), 'utf8')));
+}
+
 /** Writes the simulator as one CommonJS file. `mutant`: replaces one text in one file of src/. */
 export async function bundle(outfile, mutant) {
   await build({
@@ -120,6 +125,7 @@ export async function bundle(outfile, mutant) {
     mainFields: ['module', 'main'],
     define: {
       CAPTURE_VERSION: '"0.0.0-simulated"',
+      FOUND_PLANS: JSON.stringify(foundPlans()),
       CAPTURE_ROOT: '"/simulated"',
       'import.meta.url': '"file:///simulated/main.cjs"',
       'Math.random': 'seededRandom',

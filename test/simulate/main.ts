@@ -4,8 +4,15 @@ import type { Arguments } from './arguments.ts';
 import { makePlan } from './program/make-plan.ts';
 import type { Plan } from './program/plan.ts';
 import { shrink } from './program/shrink.ts';
+import { variantOf } from './program/variant.ts';
 import { type Outcome, runSchedule } from './run/schedule.ts';
 import { CALM } from './store/network.ts';
+
+/** The plans in found/; the bundle holds them. */
+declare const FOUND_PLANS: readonly Plan[];
+
+/** One seed in so many is a variant of a plan in which something was found. */
+const VARIANT_EACH = 5;
 
 const clock = globalThis.performance;
 const { process: real } = globalThis;
@@ -35,9 +42,14 @@ export async function warmUp(): Promise<void> {
   for (const store of ['s3', 'file'] as const) await runSchedule({ ...makePlan(0), ...plain, store });
 }
 
+function planOf(seed: number): Plan {
+  const found = seed % VARIANT_EACH === 0 ? FOUND_PLANS[(seed / VARIANT_EACH) % FOUND_PLANS.length] : undefined;
+  return found === undefined ? makePlan(seed) : variantOf(found, seed);
+}
+
 /** The rule that the schedule of this seed breaks; undefined if it breaks none. */
 export async function ruleBrokenBy(seed: number): Promise<string | undefined> {
-  const { findings } = await runSchedule(makePlan(seed));
+  const { findings } = await runSchedule(planOf(seed));
   return findings[0]?.rule;
 }
 
@@ -58,7 +70,7 @@ export async function search(args: Arguments): Promise<Tally> {
   const cpuBefore = real.cpuUsage();
   const untilMs = clock.now() + seconds * 1000;
   for (let seed = first; tally.schedules < schedules && clock.now() < untilMs; seed += step) {
-    const plan = given ?? makePlan(seed);
+    const plan = given ?? planOf(seed);
     if (args.isTraced) out(JSON.stringify(plan));
     const outcome = await runSchedule(plan, args.isTraced ? out : undefined);
     note(tally, plan, outcome);

@@ -59,6 +59,12 @@ export const TASK_NAME = 'sim';
 const BRIEFLY_MS = 1000;
 const RECORDS = `.capture/${TASK_NAME}/${INDEX}/`;
 
+interface UnderName {
+  readonly text: string;
+  readonly closed: Closed;
+  readonly attempts: number;
+}
+
 export class Oracle {
   readonly findings: Finding[] = [];
   readonly #options: OracleOptions;
@@ -78,8 +84,8 @@ export class Oracle {
   /** Attempts of the schedule. */
   #attempts = 0;
   readonly #claims = new Set<number>();
-  /** The state under a good key, and its content. */
-  readonly #underName = new Map<string, { readonly text: string; readonly closed: Closed }>();
+  /** The state under a good key, its content, and how many attempts had begun when it came there. */
+  readonly #underName = new Map<string, UnderName>();
   /** Generations that were called good, with their newest round: each later attempt may rely on them. */
   readonly #safeRounds = new Map<string, number>();
   #isLauncherLost = false;
@@ -201,7 +207,7 @@ export class Oracle {
     if (closed === undefined && this.#isSkipped(path, text) && !this.#isSuspect(path, text)) return;
     if (closed === undefined)
       return this.#find('good-name-torn', `${key} holds what nobody has closed: ${short(text)}`);
-    this.#replaced(key, { text, closed });
+    this.#replaced(key, { text, closed, attempts: this.#attempts });
     const promised = this.#promised.get(path);
     // The request of a stalled machine may be on its way: what it replaces is stored again by the end.
     if (closed.order === GONE) return;
@@ -224,7 +230,7 @@ export class Oracle {
   }
 
   /** What an earlier attempt stored under a good name must be kept, under another name. */
-  #replaced(key: string, now: { readonly text: string; readonly closed: Closed }): void {
+  #replaced(key: string, now: UnderName): void {
     const before = this.#underName.get(key);
     this.#underName.set(key, now);
     // A stalled machine has no order with others.
@@ -262,6 +268,11 @@ export class Oracle {
     );
   }
 
+  /** What stands under the result's good name was there before the newest attempt began. */
+  #wasStoredBefore(name: string): boolean {
+    return (this.#underName.get(`${name}.${INDEX}`)?.attempts ?? Infinity) < this.#attempts;
+  }
+
   // --- at the end
 
   /** The launcher has ended with this status. */
@@ -286,26 +297,25 @@ export class Oracle {
       if (role !== 'result') continue;
       const last = this.#lastClosed.get(name);
       const there = this.#options.objectAt(`${name}.${INDEX}`);
+      const stored = there === undefined ? undefined : this.#closed.get(there);
+      const isTold = this.#isNamed(name) || newest?.results.some(({ path }) => path === name) === true;
+      // A stalled machine may store it after that record, under a name that nobody else uses.
+      const mustBeTold = isRecorded && (!this.#freezes() || this.#wasStoredBefore(name));
+      if (stored !== undefined && mustBeTold && !isTold)
+        this.#find(
+          'stored-unrecorded',
+          `exit 0, ${name}.${INDEX} is stored, and the last record does not say so`,
+        );
       // If a leftover process was ended before this task began, an earlier attempt may have seen more of it.
       if (last === undefined || (hasStoppedDaemon && last.order <= this.#begunAt)) continue;
-      const stored = there === undefined ? undefined : this.#closed.get(there);
+      // It was judged when it came there: a program may vouch for what it found.
+      if (there !== undefined && stored === undefined) continue;
       // A machine that was given up may have gone on, and have written last.
       const isOfGone = stored?.order === GONE && stored.atMs >= last.atMs;
       if (stored?.order !== last.order && !isOfGone && !this.#isNamed(name))
         this.#find(
           'done-without-result',
           `exit 0, ${name}.${INDEX} holds ${short(there ?? 'nothing')}, and ${shown(last)} was closed last`,
-        );
-      // A stalled machine may store it after that record, under a name that nobody else uses.
-      else if (
-        isRecorded &&
-        !this.#freezes() &&
-        !this.#isNamed(name) &&
-        !newest.results.some(({ path }) => path === name)
-      )
-        this.#find(
-          'stored-unrecorded',
-          `exit 0, ${name}.${INDEX} is stored, and the last record does not say so`,
         );
     }
   }

@@ -125,7 +125,7 @@ class Schedule {
           `nothing went wrong, and the run ended with ${status ?? 'no status'}`,
         );
       this.oracle.missing();
-      if (status === 0) await this.#waitForZombies();
+      if (status === 0) await this.#waitForTheRest(hasStoppedDaemon);
       if (status === 0 || this.oracle.findings.length > 0) return;
       const calmOnes = at + 1 - this.#plan.attempts.length;
       if (calmOnes >= FEW_CALM_ATTEMPTS && !this.#mustEndWell()) return;
@@ -160,19 +160,21 @@ class Schedule {
     return attempt;
   }
 
-  /** Stalled machines go on, and find that another attempt has the index. Nothing that is done is undone. */
-  async #waitForZombies(): Promise<void> {
-    if (this.#zombies.length === 0) return;
-    const world = this.#world;
-    const untilMs = world.nowMs + 3 * HOUR_MS;
-    await world.scheduler.run(() => world.nowMs > untilMs || !this.#zombies.some(({ isAlive }) => isAlive));
+  /**
+   * Stalled machines go on, and find that another attempt has the index. Requests that were cut arrive. Nothing that is
+   * done is undone.
+   */
+  async #waitForTheRest(hasStoppedDaemon: boolean): Promise<void> {
+    const { scheduler } = this.#world;
+    const untilMs = this.#world.nowMs + 3 * HOUR_MS;
+    await scheduler.run(() => this.#world.nowMs > untilMs);
     if (this.#zombies.some(({ isAlive }) => isAlive))
       this.oracle.fail('no-progress', 'a machine that stood still has not ended');
     for (const { status } of this.#zombies)
-      world.count(`exit status ${status ?? 'none'} (of a machine that stood still)`);
+      this.#world.count(`exit status ${status ?? 'none'} (of a machine that stood still)`);
     // A machine that stalled before it claimed the index has run it once more.
     if (!this.#zombies.some(({ status }) => status === 0))
-      this.oracle.ended(0, { faults: [], hasStoppedDaemon: false });
+      this.oracle.ended(0, { faults: [], hasStoppedDaemon });
     this.oracle.missing();
   }
 
