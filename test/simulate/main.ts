@@ -43,7 +43,8 @@ export async function warmUp(): Promise<void> {
 }
 
 function planOf(seed: number): Plan {
-  const found = seed % VARIANT_EACH === 0 ? FOUND_PLANS[(seed / VARIANT_EACH) % FOUND_PLANS.length] : undefined;
+  const found =
+    seed % VARIANT_EACH === 0 ? FOUND_PLANS[(seed / VARIANT_EACH) % FOUND_PLANS.length] : undefined;
   return found === undefined ? makePlan(seed) : variantOf(found, seed);
 }
 

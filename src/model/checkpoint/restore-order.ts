@@ -1,4 +1,5 @@
 // Which generation a restore prefers. Pure, and the one place that ranks the marks of a generation.
+import { EXIT } from '../exit-status.ts';
 import type { Generation } from '../format/records.ts';
 import { generationName, newestFirst, type AttemptEnd } from './history.ts';
 
@@ -38,7 +39,8 @@ function rankOf({ suspect, incomplete, unproven }: Partial<Generation>): number 
 
 /**
  * The same order, except that generations from which the last attempts failed twice, without a newer checkpoint, come
- * after those that were tried less often. Attempts that were stopped from outside, or vanished, do not count.
+ * after those that were tried less often. Attempts that were stopped from outside, or vanished, do not count, and
+ * neither do those whose task ended with 0.
  *
  * @param attempts in ascending order.
  */
@@ -47,10 +49,10 @@ export function afterFailures(
   attempts: readonly AttemptEnd[],
 ): readonly Generation[] {
   const failures = new Map<string, number>();
-  for (const { attempt, kind, restored, sameRun } of attempts.toReversed()) {
+  for (const { attempt, kind, status, restored, sameRun } of attempts.toReversed()) {
     if (!sameRun) continue;
     if (kind === 'done' || order.some((one) => one.attempt === attempt && rankOf(one) < 2)) break;
-    if (kind === 'failed' && restored !== undefined)
+    if (kind === 'failed' && status !== EXIT.notStored && restored !== undefined)
       failures.set(restored, (failures.get(restored) ?? 0) + 1);
   }
   const rounds = (g: Generation): number => Math.floor((failures.get(generationName(g)) ?? 0) / TRIES_EACH);

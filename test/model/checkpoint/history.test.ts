@@ -197,6 +197,11 @@ describe('a generation from which the task fails', () => {
       [end(2, '1-3', { kind: 'preempted' }), end(3, '1-3'), end(4, '1-3', { kind: 'started' })],
       '1-3',
     ],
+    [
+      'nor for a store that took too long: the task itself ended with 0',
+      [end(2, '1-3', { status: 74 }), end(3, '1-3', { status: 74 })],
+      '1-3',
+    ],
     ['nor for other runs', [end(2, '1-3', { sameRun: false }), end(3, '1-3')], '1-3'],
   ])('%s', (_, ends, expected) => {
     expect(namesOf(afterFailures(restoreOrder(all), [first, ...ends])).at(0)).toBe(expected);

@@ -45,7 +45,7 @@ interface OracleOptions {
 
 const TRIES_EACH = 2;
 /** Exit statuses: the task was killed, or something could not be stored. */
-const FAILURES: ReadonlySet<number> = new Set([70, 74, 137, 143]);
+const FAILURES: ReadonlySet<number> = new Set([70, 137, 143]);
 /** The attempt did not begin: the store gave no answer to rely on. */
 const UNAVAILABLE = 69;
 const INTERNAL = 70;

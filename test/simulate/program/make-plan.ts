@@ -332,7 +332,7 @@ function makeWeather(random: Random): Weather {
     deaf: [],
     lostAnswers: share(),
     lateArrivals: 2 * share(),
-    repeats: share(),
+    repeats: random.pick([0, 0, 0.1, 0.3]),
     refusals: share(),
     silences: random.pick([0, 0, 0, 0.02]),
     outages: [],
