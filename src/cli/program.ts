@@ -1,11 +1,13 @@
 // The entry and exit of every program. It parses the command line, reports mistakes or runs the command, and exits with
 // its status. Thrown errors are reported only here.
 import { setMaxListeners } from 'node:events';
+import fs from 'node:fs';
 import type { Log } from '../log/log.ts';
 import { warnOnce } from '../log/once.ts';
 import { CaptureError, failureOf, reasonOf } from '../model/errors.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';
 import type { LogSettings } from '../model/format/settings.ts';
+import { encodePath } from '../model/path.ts';
 import { guardInspector } from '../native/inspector.ts';
 import { ownArguments, ownEnvironment } from '../native/cmdline-environ.ts';
 import { openStops } from '../native/stops.ts';
@@ -85,14 +87,25 @@ function currentDirectory({ needsNoDirectory }: Command): string {
 }
 
 async function logFor(command: Command, parsed: Exclude<Parsed<unknown>, { kind: 'text' }>): Promise<Log> {
-  // Mistakes are never written to the log file, because its option may be one of them.
   const isWrong = parsed.kind === 'mistakes';
-  const settings: LogSettings = isWrong ? { ...parsed.log, level: 'info', file: undefined } : parsed.log;
+  const settings: LogSettings = isWrong
+    ? { ...parsed.log, level: 'info', file: fileOfMistakes(parsed.log) }
+    : parsed.log;
   const { level, format, file } = settings;
   const isPlain = format === 'text' && file === undefined && (level === 'info' || level === 'debug');
   if (isPlain && (isWrong || command.isLight)) return plainLog;
   const { openLog } = await import('../log/log.ts');
   return openLog(settings, isWrong ? undefined : command.indexOf?.(parsed.request));
+}
+
+/** No new file is made for mistakes, because the option of the log file may be one of them. */
+function fileOfMistakes({ file }: LogSettings): string | undefined {
+  try {
+    if (file !== undefined) fs.accessSync(encodePath(file), fs.constants.W_OK);
+    return file;
+  } catch {
+    return undefined;
+  }
 }
 
 async function obey(command: Command, parsed: Parsed<unknown>, tools: Tools): Promise<ExitStatus> {

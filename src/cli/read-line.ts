@@ -74,7 +74,7 @@ export function readLine<Request>(
   const mistakes = [...(caller.defaults?.mistakes ?? []), ...line.mistakes, ...stray];
   const given = withVariables(line.given, known.variables, caller, mistakes);
   const values = new Values(given, caller.cwd, mistakes);
-  const log = messagesOf(values);
+  const log = messagesOf(values, known.options);
   if (misplaced !== undefined) return { kind: 'mistakes', mistakes: [misplaced], log };
   if (job !== undefined && job.mistakes.length > 0) {
     // Without all of the job file's content, the line may seem to lack options. So each value is only read.

@@ -82,6 +82,7 @@ export const ARRAY_SPEC: CommandSpec<ArrayRequest> = {
     ...OWN_OPTIONS,
     MESSAGES.level,
     MESSAGES.format,
+    MESSAGES.json,
     IDENTITY.taskName,
     STORE.to,
     STOP.notice,

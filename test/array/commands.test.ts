@@ -28,6 +28,10 @@ describe('the command line of a command on an array', () => {
     expect(parse('status', [], env)).toMatchObject({ request: { address: { settings: { url } } } });
   });
 
+  it('prints data with --json, and messages as lines for people', () => {
+    expect(parse('status', ['s3://lab/run7', '--json'])).toMatchObject({ log: { format: 'text' } });
+  });
+
   it('refuses more indices than an array can have', () => {
     expect(parse('status', ['s3://lab/run7', '--array', '0-2147483647'])).toMatchObject({
       mistakes: [{ message: "--array '0-2147483647': too many for one array: at most 10000000" }],

@@ -67,6 +67,7 @@ describe('capture', () => {
 
   it.each<[string, string[], Record<string, string>]>([
     ['--log-format json', ['--log-format', 'json'], {}],
+    ['--json', ['--json'], { CAPTURE_LOG_FORMAT: 'text' }],
     ['CAPTURE_LOG_FORMAT=json', [], { CAPTURE_LOG_FORMAT: 'json' }],
   ])('says mistakes as JSON lines with %s', (_, options, env) => {
     const { status, stderr } = capture([...options, '--grace', '5', '--no-such', '--', './task'], { env });

@@ -68,6 +68,7 @@ const ROWS: readonly (readonly [string, string, object])[] = [
   ['spool-limit', '8MiB', { spoolLimitBytes: 8 * 2 ** 20 }],
   ['log-level', 'debug', { log: { level: 'debug' } }],
   ['log-format', 'json', { log: { format: 'json' } }],
+  ['json', '1', { log: { format: 'json' } }],
   ['log-file', 'c.log', { log: { file: '/c.log' } }],
   ['metrics', '9464', { metrics: { kind: 'listen', host: '127.0.0.1', port: 9464 } }],
   ['metrics', '0.0.0.0:80', { metrics: { kind: 'listen', host: '0.0.0.0', port: 80 } }],

@@ -56,13 +56,17 @@ it('the second one ends a command that does not hear the first', async () => {
   expect(await said).toEqual(['begun\nheard\n', '']);
 });
 
-it('mistakes are said on stderr, never in the log file, which may be one of them', () => {
+it('mistakes are said on stderr, and in the log file only if it is there: its option may be one of them', () => {
   const file = path.join(dir.path, 'log');
   const args = [program, 'verify', 'x', '--log-file', file, '--pong'];
   const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
   expect(status).toBe(64);
   expect(unstamped(stderr)).toMatch(/^capture: unknown option --pong\n/);
   expect(fs.existsSync(file)).toBe(false);
+  fs.writeFileSync(file, '');
+  const again = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  expect([again.status, unstamped(again.stderr)]).toEqual([64, unstamped(stderr)]);
+  expect(unstamped(fs.readFileSync(file, 'utf8'))).toBe(unstamped(stderr));
 });
 
 it('what nobody has expected is told as a bug, with the place, and ends with 70', () => {

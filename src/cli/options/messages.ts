@@ -2,7 +2,7 @@
 import type { LogSettings, MetricsPlace, NotifyTarget } from '../../model/format/settings.ts';
 import { formatBytes } from '../../model/units.ts';
 import { absolutePath, choice, type Reader, sizeBytes } from './readers.ts';
-import { ALL, CAPTURING, group, RUN } from './spec.ts';
+import { ALL, CAPTURING, group, type Option, RUN } from './spec.ts';
 import type { Values } from './values.ts';
 
 /** An http:// or https:// URL gets a POST. Everything else is a command. */
@@ -65,7 +65,9 @@ export const MESSAGES = group('Messages:', {
     on: ALL,
     read: choice('text', 'json'),
     default: 'text',
+    answeredBy: 'json',
   },
+  json: { flags: '--json', help: 'the same as --log-format json', on: ALL },
   file: {
     flags: '--log-file <file>',
     help: 'append messages to this file; only errors go to stderr as well',
@@ -97,9 +99,13 @@ export const MESSAGES = group('Messages:', {
   },
 });
 
-export function messagesOf(values: Values): LogSettings {
-  const { level, format, file } = values.all(MESSAGES);
-  return { level, format, file };
+/** `--json` of a command that prints data says nothing of its messages, so `options` are those of the command. */
+export function messagesOf(
+  values: Values,
+  options: readonly Option[] = Object.values(MESSAGES),
+): LogSettings {
+  const { level, format, file, json } = values.all(MESSAGES);
+  return { level, format: json && options.includes(MESSAGES.json) ? 'json' : format, file };
 }
 
 /** As in {@link Settings}. */
