@@ -3,7 +3,7 @@
 // file for each process, and one for each thing that only some runs need, loaded on first use. The commands for
 // many tasks are split where they share code. The packages that carry binaries stay outside: they alone are
 // dependencies in package.json, some optional; what is bundled is a devDependency.
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -66,6 +66,8 @@ const COMPILED = { capture: 'src/cli/main.ts', sidecar: 'src/sidecar/main.ts' };
 const PROCESSES = { flush: 'src/cli/flush-main.ts' };
 /** Of many tasks: these share code. */
 const SPLIT = { array: 'src/array/main.ts', many: 'src/many/main.ts', queue: 'src/many/queue/main.ts' };
+/** What other programs import. */
+const LIBRARY = { library: 'src/library/library.ts' };
 /** Of each process, dist/<name>.cjs. */
 const FIRST_FILES = {
   capture: 'src/cli/first.ts',
@@ -271,6 +273,7 @@ async function programs() {
     scripts(FIRST_FILES, { imports: true }),
     scripts({ ...named(COMPILED), ...named(PROCESSES), worker: 'src/read/worker.ts', ...ON_DEMAND }),
     modules(named(SPLIT)),
+    modules(LIBRARY),
   ]);
   return built
     .flatMap(({ outputFiles }) => outputFiles)
@@ -404,6 +407,19 @@ function replaceDirectory(from, name) {
   stale.delete(name);
 }
 
+/** The types of the library. */
+function putTypes() {
+  const dir = mkdtempSync(path.resolve('node_modules/.cache/capture-types-'));
+  try {
+    execFileSync('node_modules/.bin/tsc', ['-p', 'src/library', '--outDir', path.join(dir, 'types')], {
+      stdio: 'inherit',
+    });
+    replaceDirectory(path.join(dir, 'types'), 'types');
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
+}
+
 /** bull-board's page as we serve it: nothing comes from the internet, and an error keeps its lines. */
 function boardPage(page) {
   const fonts = /<link href="https:[^>]*>\n?/;
@@ -435,6 +451,7 @@ for (const [name, text] of files) put(name, text);
 for (const [name, code] of compiled) put(`${name}.v8`, withHeader(files.get(`${name}.cjs`), code));
 putBoard();
 await putManual();
+putTypes();
 put(
   'THIRD-PARTY-NOTICES',
   `capture contains these packages, each under the licence that stands below its name.

@@ -1,25 +1,10 @@
 // How one attempt went, in words and as data. The source is its newest readable record, or the name of one that cannot
 // be read. Pure.
 import type { NamedRecord } from './details.ts';
-import { DAMAGED, type State, stateText } from './state.ts';
+import { DAMAGED, stateText } from './state.ts';
+import type { AttemptStatus, State } from '../model/format/json-output.ts';
 import { isLast, type CaptureRecord } from '../model/format/records.ts';
 import { LAUNCHER_LOST } from '../model/outcome/verdict.ts';
-
-/** How an attempt ended, or that it left no record of its end. */
-export interface AttemptView {
-  readonly attempt: number;
-  readonly host: string;
-  /** ISO 8601, by the clock of its machine. */
-  readonly startedAt: string;
-  /** Time of its newest readable record. */
-  readonly seenAt: string;
-  readonly lastedMs: number;
-  /** `<attempt>-<generation>` of the checkpoint that it started from. */
-  readonly restored: string | undefined;
-  /** Why it failed or was asked to end, in a few words (`time limit`); undefined: it is done, or that is not known. */
-  readonly why: string | undefined;
-  readonly how: string;
-}
 
 export interface AboutAttempt {
   /** It may still be running; `state` decides. */
@@ -29,7 +14,7 @@ export interface AboutAttempt {
   readonly damaged: NamedRecord | undefined;
 }
 
-export function attemptView(record: CaptureRecord, about: AboutAttempt): AttemptView {
+export function attemptView(record: CaptureRecord, about: AboutAttempt): AttemptStatus {
   const { attempt, host, startedAt, at, restored } = record;
   return {
     attempt,

@@ -1,20 +1,14 @@
 // The last lines that the task of an index wrote: the reason of a failure in its own words. From the stored output, of
 // which only the end is read.
 import type { Log } from '../log/log.ts';
+import type { LastOutput, State } from '../model/format/json-output.ts';
 import { reasonOf } from '../model/errors.ts';
 import type { OutputStream } from '../model/format/output-keys.ts';
 import { LAST_LINES_BYTES, lastLinesOf } from '../model/last-lines.ts';
 import { StoreError } from '../store/contract/store.ts';
 import { listSegments, type ListedSegment, streamsOf } from './segments.ts';
-import type { State } from './state.ts';
 import type { StoredArray } from './stored-array.ts';
 import { StreamReader } from './stream-reader.ts';
-
-export interface LastOutput {
-  readonly stream: OutputStream;
-  /** Oldest first, at least one, at most 20. What the task wrote, so not safe to show as it is. */
-  readonly lines: readonly string[];
-}
 
 interface Tools {
   readonly log: Pick<Log, 'warn'>;

@@ -2,6 +2,7 @@
 // needs no second job. Slurm is asked once for all indices, and only if a record names a job of this cluster. If it does
 // not answer, nothing changes.
 import type { Tools } from '../cli/command.ts';
+import type { State } from '../model/format/json-output.ts';
 import { errnoOf, reasonOf } from '../model/errors.ts';
 import { isLast } from '../model/format/records.ts';
 import { forEachAtOnce } from '../model/waiting.ts';
@@ -17,7 +18,7 @@ import {
   squeueStates,
 } from '../scheduler/slurm-answers.ts';
 import { READS_AT_ONCE } from './details.ts';
-import { type State, stateOf } from './state.ts';
+import { stateOf } from './state.ts';
 import type { StoredArray } from './stored-array.ts';
 import type { IndexRow, Survey } from './survey.ts';
 

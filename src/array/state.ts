@@ -1,19 +1,19 @@
 // Derives the state of an index from its row in the survey. Pure: the page of the report uses it, too.
+import type { State } from '../model/format/json-output.ts';
 import { compareIndices, indicesOf, hasIndex, type IndexSet, numberOfIndex } from '../model/index-set.ts';
 import { numberText } from './columns.ts';
 import type { IndexRow, Survey } from './survey.ts';
 
-/**
- * - `done`: the task exited 0 and everything is stored.
- * - `failed`: the task failed, or not everything is stored.
- * - `preempted`: the task is to run again.
- * - `running`: the newest attempt has a recent heartbeat.
- * - `stale`: it has had none for a while, or its job is gone, so it was probably killed.
- * - `ended`: a `capture watch`, which does not know how the task ended.
- * - `missing`: no attempt has started.
- */
-export const STATES = ['failed', 'stale', 'missing', 'preempted', 'ended', 'running', 'done'] as const;
-export type State = (typeof STATES)[number];
+/** Those that need attention come first. */
+export const STATES = [
+  'failed',
+  'stale',
+  'missing',
+  'preempted',
+  'ended',
+  'running',
+  'done',
+] as const satisfies readonly State[];
 
 /** One index of the array, whether or not anything of it is stored. */
 export interface IndexState {

@@ -93,7 +93,8 @@ async function watch({ settings }: RunRequest, { log }: Tools): Promise<ExitStat
 async function restore({ settings }: RunRequest, { log, signal }: Tools): Promise<ExitStatus> {
   const { handOver, restoreOnly } = await loadParts();
   const restoring = settings.handoff === true ? handOver : restoreOnly;
-  log.info(await restoring(settings, log, signal), { event: 'end' });
+  const { text, fields } = await restoring(settings, log, signal);
+  log.info(text, { event: 'end', ...fields });
   return EXIT.ok;
 }
 

@@ -1,8 +1,9 @@
 // Which indices of an array are left to do. Only the store knows; one listing is enough.
 import { openHeard } from '../array/stored-array.ts';
-import { STALE_AFTER_MS, type State, stateOf } from '../array/state.ts';
+import { STALE_AFTER_MS, stateOf } from '../array/state.ts';
 import { survey } from '../array/survey.ts';
 import type { Log } from '../log/log.ts';
+import type { State } from '../model/format/json-output.ts';
 import type { StoreSettings } from '../model/format/settings.ts';
 import { indexArray, type IndexSet, numberOfIndex } from '../model/index-set.ts';
 import { clockMs } from '../native/clock.ts';

@@ -67,7 +67,8 @@ describe('capture', () => {
 
   it.each<[string, string[], Record<string, string>]>([
     ['--log-format json', ['--log-format', 'json'], {}],
-    ['--json', ['--json'], { CAPTURE_LOG_FORMAT: 'text' }],
+    ['--json', ['--json'], { CAPTURE_LOG_FORMAT: 'no-format' }],
+    ['--log-format json', ['--log-format', 'json'], { CAPTURE_JSON: 'no' }],
     ['CAPTURE_LOG_FORMAT=json', [], { CAPTURE_LOG_FORMAT: 'json' }],
   ])('says mistakes as JSON lines with %s', (_, options, env) => {
     const { status, stderr } = capture([...options, '--grace', '5', '--no-such', '--', './task'], { env });

@@ -128,6 +128,7 @@ describe('a mistake', () => {
     [['--on-local', 'x', ...TASK], "--on-local 'x': not one of stored, newest"],
     [['--log-level', 'loud', ...TASK], "--log-level 'loud': not one of"],
     [['--log-format', 'xml', ...TASK], "--log-format 'xml': not one of text, json"],
+    [['--json', '--log-format', 'text', ...TASK], '--json and --log-format text contradict each other'],
     [['--log-file', '', ...TASK], "--log-file '': not a path"],
     [['--metrics', '', ...TASK], "--metrics '': not a path"],
     [['--metrics', '0', ...TASK], "--metrics '0': not a port, 1 to 65535"],

@@ -24,6 +24,7 @@ const WHY: Readonly<Record<string, string>> = {
   'doctor/doctor.ts': 'removes an empty directory that it has made',
   'doctor/watching.ts': 'a directory of its own (mkdtemp)',
   'launch/leftovers.ts': 'the work directory itself, as a directory',
+  'library/child.ts': 'a directory for us alone (mkdtemp)',
   'many/launcher.ts': 'removes a file in the scratch directory, which is ours alone',
   'many/notice.ts': 'a file in the scratch directory, which is ours alone',
   'many/outcomes.ts': 'a log in the scratch directory, which is ours alone',

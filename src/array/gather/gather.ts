@@ -16,7 +16,7 @@ import { countsOf, type IndexState, STATES } from '../state.ts';
 import { survey } from '../survey.ts';
 import { Gathering } from './gathering.ts';
 import { writeList } from './list.ts';
-import { type GatherRequest, OPTIONS, readGather } from './options.ts';
+import { type GatherRequest, GATHER_OPTIONS, readGather } from './options.ts';
 import { shareOf } from './share.ts';
 
 export const gatherCommand = onArray({
@@ -37,7 +37,7 @@ export const gatherCommand = onArray({
       'capture gather s3://lab/run7 --list md5sum',
     ],
   },
-  options: OPTIONS,
+  options: GATHER_OPTIONS,
   read: readGather,
   act: gather,
 });

@@ -2,6 +2,7 @@
 // counts what is missing at the end.
 import fs from 'node:fs';
 import pLimit from 'p-limit';
+import type { GatherFields } from '../../model/format/message-fields.ts';
 import { encodePath, showPath } from '../../model/path.ts';
 import { formatBytes, plural } from '../../model/units.ts';
 import { forEachAtOnce, linkSignals } from '../../model/waiting.ts';
@@ -206,7 +207,13 @@ export class Gathering {
     const present = this.#present === 0 ? '' : `; ${plural(this.#present, 'file')} there already`;
     const missing = this.#missing.count === 0 ? '' : `; ${this.#missing.count} missing`;
     const what = dryRun ? `would gather ${got} into` : `gathered ${got} into`;
-    this.#tools.log.info(`${what} ${directory}${present}${missing}`, { event: 'summary' });
+    const fields: GatherFields = {
+      files: this.#downloaded,
+      bytes: this.#bytes,
+      present: this.#present,
+      missing: this.#missing.count,
+    };
+    this.#tools.log.info(`${what} ${directory}${present}${missing}`, { event: 'summary', ...fields });
   }
 }
 

@@ -16,7 +16,7 @@ const pattern: Reader<string> = (text) =>
     ? { is: 'not a pattern below a work directory', example: "'out/*.dat'" }
     : { value: text };
 
-export const OPTIONS = group('Gather:', {
+export const GATHER_OPTIONS = group('Gather:', {
   set: { ...ARRAY_OPTION, help: 'only these indices, and all of them' },
   include: {
     flags: '--include <pattern>',
@@ -53,14 +53,14 @@ export const OPTIONS = group('Gather:', {
 });
 
 /** The parsed command line. */
-export interface GatherRequest extends Omit<ValuesOf<typeof OPTIONS>, 'include' | 'exclude'> {
+export interface GatherRequest extends Omit<ValuesOf<typeof GATHER_OPTIONS>, 'include' | 'exclude'> {
   readonly patterns: Patterns;
   /** Undefined with --list. */
   readonly directory: string | undefined;
 }
 
 export function readGather(
-  { include, exclude, ...options }: ValuesOf<typeof OPTIONS>,
+  { include, exclude, ...options }: ValuesOf<typeof GATHER_OPTIONS>,
   { operands, title, cwd, values }: Line,
   address: ArrayAddress | undefined,
 ): GatherRequest {

@@ -1,4 +1,5 @@
 // What is stored of one index: the listing of its records, and everything that they name.
+import type { State } from '../../model/format/json-output.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
 import { keptPrefix, parseKept, parseRecordKey, recordPrefix } from '../../model/format/keys.ts';
 import type { Generation, StoredFile } from '../../model/format/records.ts';
@@ -7,7 +8,7 @@ import type { ListedObject } from '../../store/contract/store.ts';
 import { contentsIn } from '../contents.ts';
 import { byPath } from '../natural-order.ts';
 import type { StoredArray } from '../stored-array.ts';
-import type { IndexState, State } from '../state.ts';
+import type { IndexState } from '../state.ts';
 
 export interface Listed {
   readonly index: string;

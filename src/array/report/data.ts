@@ -1,8 +1,8 @@
 // The data in the page of `capture report`: the program writes it, the page reads it. Times are seconds since the
 // epoch, or durations in seconds, to the millisecond: only page/words.ts rounds, so that a time reads the same
 // everywhere. They are kept short, because there may be 10,000 indices.
+import type { State } from '../../model/format/json-output.ts';
 import type { Metric } from '../../model/format/resources.ts';
-import type { State } from '../state.ts';
 
 /** How an attempt ended. `killed`: it left no record of its end. */
 export const ENDS = ['failed', 'killed', 'preempted', 'ended', 'running', 'done'] as const;

@@ -1,12 +1,13 @@
 // Converts the records of an index into its entry in the page. Texts that repeat go into a common list.
 import { workTimes, type WorkTime } from './work-time.ts';
+import type { LastOutput } from '../../model/format/json-output.ts';
 import type { WholeRecord } from '../../model/checkpoint/history.ts';
 import { type CaptureRecord, isLast, type StoredFile } from '../../model/format/records.ts';
 import { showPath } from '../../model/path.ts';
 import type { AttemptRow, End, IndexEntry, Said } from './data.ts';
 import { type AboutAttempt, attemptView, whyOf } from '../attempt.ts';
 import type { IndexDetails, NamedRecord } from '../details.ts';
-import { type LastOutput, streamText } from '../last-output.ts';
+import { streamText } from '../last-output.ts';
 import type { IndexState } from '../state.ts';
 import { usedOf } from './used.ts';
 

@@ -1,10 +1,10 @@
 // How much work of an index's attempts is kept. An attempt resumes from the checkpoint that it restored. Work before
 // that checkpoint is kept; work after it was lost with the earlier attempt. The newest attempt has kept what its newest
 // checkpoint holds, whether it still runs or was killed: nobody can tell the two apart at once. Pure.
+import type { State } from '../../model/format/json-output.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
 import { restoreOrder } from '../../model/checkpoint/restore-order.ts';
 import type { CaptureRecord, Generation } from '../../model/format/records.ts';
-import type { State } from '../state.ts';
 
 export interface WorkTime {
   readonly attempt: number;

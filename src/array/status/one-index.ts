@@ -1,8 +1,9 @@
 // `capture status <url> <index>`: everything that the records of one index say. Its attempts in order, its checkpoint
 // sets, its files, and the resources that its newest attempt used.
+import type { LastOutput, OneIndexStatus, State } from '../../model/format/json-output.ts';
 import { describeFiles, setWords } from '../../model/checkpoint/generation-words.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
-import type { CaptureRecord, Generation, LeftFile, StoredFile } from '../../model/format/records.ts';
+import type { CaptureRecord, Generation, StoredFile } from '../../model/format/records.ts';
 import { type Metric, type Resources, usedWords, valuesOf } from '../../model/format/resources.ts';
 import { showJson, showPath } from '../../model/path.ts';
 import { formatBytes, formatMs } from '../../model/units.ts';
@@ -11,38 +12,20 @@ import { listRecords } from '../../records/list.ts';
 import { type Column, tableLines } from '../columns.ts';
 import type { Tools } from '../../cli/command.ts';
 import { type Contents, contentsIn } from '../contents.ts';
-import { isWorthAsking, type LastOutput, lastOutput, streamText } from '../last-output.ts';
+import { isWorthAsking, lastOutput, streamText } from '../last-output.ts';
 import { byPath } from '../natural-order.ts';
 import { noIndex, type StoredArray } from '../stored-array.ts';
-import { DAMAGED, type State, stateOf, stateText } from '../state.ts';
+import { DAMAGED, stateOf, stateText } from '../state.ts';
 import { SlurmJobs } from '../slurm-jobs.ts';
 import { type IndexRow, type Survey, surveyIndex } from '../survey.ts';
-import { type AttemptView, attemptView } from '../attempt.ts';
+import { attemptView } from '../attempt.ts';
 import type { StatusRequest } from './options.ts';
 
 /** The data of the records, in the order of the output. */
-interface IndexView {
-  readonly index: string;
-  readonly task: string;
-  readonly state: State;
-  /** Set if it was preempted, and Slurm runs it again. */
-  readonly requeued: true | undefined;
-  /** For `failed`: capture's exit status. */
-  readonly status: number | undefined;
-  /** Its newest record cannot be read; the fields below come from earlier records. */
-  readonly isDamaged: boolean;
-  readonly attempts: readonly AttemptView[];
-  /** Newest first. */
+interface IndexView extends OneIndexStatus {
   readonly generations: readonly Generation[];
   readonly results: readonly StoredFile[];
   readonly partials: readonly StoredFile[];
-  /** Files that are not stored. */
-  readonly left: readonly LeftFile[];
-  /** Of the newest attempt, if it has failed or vanished: the last lines of its output. */
-  readonly lastOutput: readonly LastOutput[];
-  /** Why there are none. */
-  readonly noOutput: string | undefined;
-  /** From the newest attempt with recorded resources. */
   readonly resources: (Resources & { readonly attempt: number }) | undefined;
 }
 

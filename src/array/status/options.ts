@@ -3,9 +3,9 @@ import type { Line } from '../../cli/command.ts';
 import { choice, durationMs } from '../../cli/options/readers.ts';
 import { group } from '../../cli/options/spec.ts';
 import type { ValuesOf } from '../../cli/options/values.ts';
+import type { State } from '../../model/format/json-output.ts';
 import { INDEX_FORMATS, type IndexFormat } from '../../model/index-set.ts';
 import { ARRAY_OPTION, INDEX_OPTION, readIndex, STALE_OPTION } from '../options.ts';
-import type { State } from '../state.ts';
 
 const WHICH = group('Which indices:', {
   set: {

@@ -2,6 +2,7 @@
 // rows of a table, and for one index in detail.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Tools } from '../../cli/command.ts';
+import type { ArrayStatus, IndexStatus } from '../../model/format/json-output.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { formatIndices, type IndexFormat, numberOfIndex } from '../../model/index-set.ts';
@@ -146,7 +147,14 @@ function* numbersOf(view: View): Generator<number> {
 async function writeJson(view: View, { out, log, signal }: Tools): Promise<boolean> {
   let isWhole = true;
   const { array, counts, nowMs } = view;
-  const head = { format: 1, store: array.store.url, task: array.taskName, now: isoOf(nowMs), counts };
+  const now = new Date(nowMs).toISOString();
+  const head: Omit<ArrayStatus, 'indices'> = {
+    format: 1,
+    store: array.store.url,
+    task: array.taskName,
+    now,
+    counts,
+  };
   await out.write(`${showJson(head).slice(0, -1)},"indices":[`);
   const read = async (one: IndexState): Promise<string> => {
     const found =
@@ -154,7 +162,12 @@ async function writeJson(view: View, { out, log, signal }: Tools): Promise<boole
     for (const problem of found?.problems ?? []) log.warn(problem, { event: 'damaged', index: one.index });
     isWhole &&= (found?.problems ?? []).length === 0;
     const requeued = isRequeued(one, view) || undefined;
-    return showJson({ ...jsonOf(one), requeued, ...(found === undefined ? {} : storedOf(found, one.row)) });
+    const shown: IndexStatus = {
+      ...jsonOf(one),
+      requeued,
+      ...(found === undefined ? {} : storedOf(found, one.row)),
+    };
+    return showJson(shown);
   };
   let isFirst = true;
   for await (const line of readAhead(view.states(), READS_AT_ONCE, read)) {
@@ -165,7 +178,7 @@ async function writeJson(view: View, { out, log, signal }: Tools): Promise<boole
   return isWhole;
 }
 
-function jsonOf({ index, state, row }: IndexState): object {
+function jsonOf({ index, state, row }: IndexState): IndexStatus {
   if (row === undefined) return { index, state };
   const { attempts, newest, claimedMs, seenMs, checkpointMs } = row;
   return {

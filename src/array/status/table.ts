@@ -1,5 +1,6 @@
 // `capture status` for people. Rows that need attention come first, up to the height of the terminal, followed by the
 // counts. Missing indices are summarised in one line, because only their numbers are known.
+import type { State } from '../../model/format/json-output.ts';
 import { formatIndices } from '../../model/index-set.ts';
 import { formatBytes } from '../../model/units.ts';
 import { readAhead } from '../../model/waiting.ts';
@@ -7,7 +8,7 @@ import { numberText, tableLines, type Column } from '../columns.ts';
 import type { Tools } from '../../cli/command.ts';
 import { newestRecord, READS_AT_ONCE } from '../details.ts';
 import type { Colour } from '../../cli/output.ts';
-import { countsText, type IndexState, type State, STATES, stateText, totalOf } from '../state.ts';
+import { countsText, type IndexState, STATES, stateText, totalOf } from '../state.ts';
 import { ageText, isRequeued, storedOf, type View } from './view.ts';
 
 /** A distant store returns about this many records in a second; --details reads more. */

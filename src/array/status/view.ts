@@ -1,4 +1,5 @@
 // The data that the table and JSON share, and the words that both need.
+import type { StoredStatus } from '../../model/format/json-output.ts';
 import { formatAge } from '../../model/units.ts';
 import { whyOf } from '../attempt.ts';
 import type { NewestRecord } from '../details.ts';
@@ -19,20 +20,8 @@ export interface View {
   readonly waiting: ReadonlySet<string>;
 }
 
-/** What is stored of an index, according to its newest record. */
-export interface Stored {
-  readonly host: string;
-  readonly results: number;
-  /** Before compression. */
-  readonly bytes: number;
-  /** The peak memory of the newest attempt's task; undefined if it was not measured. */
-  readonly peakMemoryBytes: number | undefined;
-  /** Why the newest attempt failed or was asked to end, in a few words (`time limit`). */
-  readonly why: string | undefined;
-}
-
 /** Undefined if no record says what is stored. */
-export function storedOf({ newest }: NewestRecord, row: IndexRow | undefined): Stored | undefined {
+export function storedOf({ newest }: NewestRecord, row: IndexRow | undefined): StoredStatus | undefined {
   if (newest === undefined) return undefined;
   const sizes = new Map<string, number>();
   for (const { path, size } of newest.results) sizes.set(path, size);

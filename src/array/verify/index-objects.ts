@@ -1,37 +1,13 @@
 // Checks each object that the records of one index name once, and finds out what damage means for a restart.
+import type { Damage, VerifiedIndex } from '../../model/format/json-output.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
 import { afterFailures, restoreOrder } from '../../model/checkpoint/restore-order.ts';
-import type { Generation, LeftFile } from '../../model/format/records.ts';
+import type { Generation } from '../../model/format/records.ts';
 import { listRecords } from '../../records/list.ts';
 import { type Contents, contentsIn } from '../contents.ts';
 import type { StoredArray } from '../stored-array.ts';
-import type { IndexState, State } from '../state.ts';
+import type { IndexState } from '../state.ts';
 import type { Check, Recorded } from './check.ts';
-
-export interface Damage {
-  readonly path: string;
-  readonly key: string;
-  /** `<attempt>-<generation>` of the newest set that needs the object; undefined for a result. */
-  readonly generation: string | undefined;
-  readonly why: string;
-}
-
-export interface Verified {
-  readonly index: string;
-  readonly state: State;
-  readonly objects: number;
-  /** Size of the files, before compression. */
-  readonly bytes: number;
-  readonly damaged: readonly Damage[];
-  /** Files that its newest attempt could not store, and files of earlier attempts that are not stored whole. */
-  readonly left: readonly LeftFile[];
-  /** How many sets are recorded. */
-  readonly checkpoints: number;
-  /** The set that a restart would use; undefined if no set is whole. */
-  readonly restart: string | undefined;
-  /** One line for each record that could not be read. */
-  readonly problems: readonly string[];
-}
 
 /** One object, and the file or set that it belongs to. */
 interface NamedObject {
@@ -45,7 +21,7 @@ export async function verifyIndex(
   one: IndexState,
   check: Check,
   signal: AbortSignal,
-): Promise<Verified> {
+): Promise<VerifiedIndex> {
   const first = await lookAt(array, one, check, signal);
   if (first.damaged.length === 0) return first;
   // A run deletes and replaces objects after it has written the record. So objects of its newest record exist.
@@ -58,7 +34,7 @@ async function lookAt(
   { index, state }: IndexState,
   check: Check,
   signal: AbortSignal,
-): Promise<Verified> {
+): Promise<VerifiedIndex> {
   const listing = await listRecords(array.store, { taskName: array.taskName, index }, signal);
   const contents = await contentsIn(array, listing, signal);
   const { generations, partials, problems } = contents;

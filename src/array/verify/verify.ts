@@ -5,6 +5,7 @@ import type { Tools } from '../../cli/command.ts';
 import { group } from '../../cli/options/spec.ts';
 import type { ValuesOf } from '../../cli/options/values.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
+import type { VerifiedIndex } from '../../model/format/json-output.ts';
 import { showJson, showPath } from '../../model/path.ts';
 import { formatBytes, plural } from '../../model/units.ts';
 import { readAhead } from '../../model/waiting.ts';
@@ -16,9 +17,9 @@ import { nothingThere, type StoredArray } from '../stored-array.ts';
 import { type IndexState, STALE_AFTER_MS, storedStates } from '../state.ts';
 import { survey } from '../survey.ts';
 import { type Check, fastCheck, wholeCheck } from './check.ts';
-import { type Verified, verifyIndex } from './index-objects.ts';
+import { verifyIndex } from './index-objects.ts';
 
-const OPTIONS = group('Verify:', {
+export const VERIFY_OPTIONS = group('Verify:', {
   set: { ...ARRAY_OPTION, help: 'only these indices' },
   fast: {
     flags: '--fast',
@@ -37,7 +38,7 @@ export const verifyCommand = onArray({
     statuses: { 0: 'all is whole', 1: 'something is missing or damaged, or was never stored' },
     examples: ['capture verify s3://lab/run7', 'capture verify s3://lab/run7 --array 0-99 --fast'],
   },
-  options: OPTIONS,
+  options: VERIFY_OPTIONS,
   read: (options) => options,
   act: verify,
 });
@@ -49,7 +50,7 @@ const OBJECTS_AT_ONCE = 16;
 
 async function verify(
   array: StoredArray,
-  { set, fast, json }: ValuesOf<typeof OPTIONS>,
+  { set, fast, json }: ValuesOf<typeof VERIFY_OPTIONS>,
   tools: Tools,
 ): Promise<ExitStatus> {
   const { out, log, signal } = tools;
@@ -60,7 +61,7 @@ async function verify(
   const limit = pLimit(OBJECTS_AT_ONCE);
   const limited: Check = (file) => limit(() => check(file));
   const totals = { objects: 0, bytes: 0, damaged: 0, left: 0 };
-  const read = (one: IndexState): Promise<Verified> => verifyIndex(array, one, limited, signal);
+  const read = (one: IndexState): Promise<VerifiedIndex> => verifyIndex(array, one, limited, signal);
   for await (const verified of readAhead(states, INDICES_AT_ONCE, read)) {
     const { index, problems, ...told } = verified;
     for (const problem of problems) log.warn(problem, { event: 'damaged', index });
@@ -92,7 +93,7 @@ function checkOf(
   return fast ? fastCheck(store, isWhole, signal) : wholeCheck(store, signal);
 }
 
-function linesOf({ index, damaged, left, checkpoints, restart, state }: Verified): readonly string[] {
+function linesOf({ index, damaged, left, checkpoints, restart, state }: VerifiedIndex): readonly string[] {
   const lines = [
     ...damaged.map(
       ({ generation, path, why }) =>

@@ -67,7 +67,7 @@ export const MESSAGES = group('Messages:', {
     default: 'text',
     answeredBy: 'json',
   },
-  json: { flags: '--json', help: 'the same as --log-format json', on: ALL },
+  json: { flags: '--json', help: 'the same as --log-format json', on: ALL, answeredBy: 'log-format' },
   file: {
     flags: '--log-file <file>',
     help: 'append messages to this file; only errors go to stderr as well',
@@ -116,6 +116,9 @@ export function outputLimitOf(values: Values): number | undefined {
 }
 
 export function refuseOutput(values: Values): void {
+  const [format, json] = [values.given(MESSAGES.format), values.given(MESSAGES.json)];
+  if (json?.source === '--json' && format?.source === '--log-format' && values.of(MESSAGES.format) === 'text')
+    values.refuse('--json and --log-format text contradict each other', 'leave one of them out');
   const without = values.given(MESSAGES.noLastLines);
   if (without !== undefined && values.has(MESSAGES.logOutput))
     values.refuse(`${without.source} and --log-output contradict each other`, 'leave one of them out');

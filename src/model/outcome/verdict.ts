@@ -4,8 +4,9 @@ import type { AttemptEnd } from '../checkpoint/history.ts';
 import { restoreOrder } from '../checkpoint/restore-order.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../exit-status.ts';
 import { compileGlob, parsePattern } from '../file/manifest.ts';
+import type { EndFields } from '../format/message-fields.ts';
 import type { TaskEnd } from '../format/messages.ts';
-import type { Generation, LeftFile, RecordKind } from '../format/records.ts';
+import type { Generation, LeftFile } from '../format/records.ts';
 import type { EndRules } from '../format/settings.ts';
 import { type RelPath, showPath } from '../path.ts';
 
@@ -30,7 +31,7 @@ export interface Outcome {
 export type TaskOutcome = { readonly code: number } | { readonly signalNumber: number };
 
 export interface Verdict {
-  readonly kind: RecordKind;
+  readonly kind: EndFields['kind'];
   readonly status: ExitStatus;
   /** The reason, if the status alone does not tell it. */
   readonly reason?: string | undefined;

@@ -5,7 +5,7 @@ import { errnoOf } from '../../model/errors.ts';
 import type { ExitStatus } from '../../model/exit-status.ts';
 import { whyLeft } from '../../model/file/decide.ts';
 import { fixedPart } from '../../model/file/manifest.ts';
-import type { MessageFields } from '../../model/format/message-fields.ts';
+import type { EndFields, MessageFields } from '../../model/format/message-fields.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import { usedWords } from '../../model/format/resources.ts';
 import { unmatched, type Verdict, verdictLine } from '../../model/outcome/verdict.ts';
@@ -122,7 +122,7 @@ export async function lastLine(
       recorded,
       peakMemoryBytes: task?.peakMemoryBytes,
       cpuS: task?.cpuS,
-    },
+    } satisfies MessageFields & EndFields,
   };
 }
 

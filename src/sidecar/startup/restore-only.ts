@@ -8,6 +8,7 @@ import { EXIT } from '../../model/exit-status.ts';
 import { generationName, type History, unionOf } from '../../model/checkpoint/history.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
 import type { KeyScope } from '../../model/format/keys.ts';
+import type { RestoreFields } from '../../model/format/message-fields.ts';
 import { keyIndex, type Settings, type StoreSettings } from '../../model/format/settings.ts';
 import { submissionNote } from '../../model/outcome/other-runs.ts';
 import { encodePath, showPath } from '../../model/path.ts';
@@ -35,8 +36,14 @@ import { openPatience, startLimitMs } from './patience.ts';
 import { restore, type Restored } from './restore.ts';
 import { startAttempt } from './start.ts';
 
-/** Fetches inputs and the newest good checkpoint into the work directory. Resolves to a summary. */
-export async function restoreOnly(settings: Settings, log: Log, given: AbortSignal): Promise<string> {
+/** The last line of a restore. */
+export interface RestoreSummary {
+  readonly text: string;
+  readonly fields: RestoreFields;
+}
+
+/** Fetches inputs and the newest good checkpoint into the work directory. */
+export async function restoreOnly(settings: Settings, log: Log, given: AbortSignal): Promise<RestoreSummary> {
   const outage = openOutage(log, clockMs);
   const patience = openPatience({ limitMs: startLimitMs(settings), signal: given, outage });
   const { signal } = patience;
@@ -77,10 +84,8 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
       if (!isAsked && history.generations.length > 0)
         log.info('the checkpoint stays in the store: no --checkpoints names its files');
       else if (generation === undefined) await sayNothingRestored({ store, scope, history, log, signal });
-      const checkpoint =
-        generation === undefined ? 'no checkpoint' : `checkpoint ${generationName(generation)}`;
       const where = isMissing(settings.to.url) ? `${store.url}: there is no such directory` : store.url;
-      return `restored ${checkpoint} (${plural(files, 'file')} in all) from ${where}`;
+      return summaryOf({ generation, files }, where);
     } finally {
       lock.close();
     }
@@ -118,7 +123,7 @@ export async function readHistory(
  * `--handoff`: claims the attempt, restores, and leaves both for the `capture watch` that follows (handover.ts): the
  * claim in the store and one file in the work directory. Keeps nothing open afterwards.
  */
-export async function handOver(settings: Settings, log: Log, signal: AbortSignal): Promise<string> {
+export async function handOver(settings: Settings, log: Log, signal: AbortSignal): Promise<RestoreSummary> {
   const outage = openOutage(log, clockMs);
   const patience = openPatience({ limitMs: startLimitMs(settings), signal, outage });
   try {
@@ -134,7 +139,8 @@ export async function handOver(settings: Settings, log: Log, signal: AbortSignal
       onFenced: () => undefined,
     });
     // A restore has no option `--skip-done`.
-    if (started.kind === 'done-already') return `done already in attempt ${started.attempt}`;
+    if (started.kind === 'done-already')
+      return { text: `done already in attempt ${started.attempt}`, fields: { files: 0 } };
     const { context, restored, refused, close } = started;
     try {
       if (settings.exitFile !== undefined) removeOld(settings.exitFile);
@@ -147,13 +153,21 @@ export async function handOver(settings: Settings, log: Log, signal: AbortSignal
     } finally {
       await close();
     }
-    const { generation, files } = restored;
-    const checkpoint =
-      generation === undefined ? 'no checkpoint' : `checkpoint ${generationName(generation)}`;
-    return `attempt ${context.attempt} is ready for capture watch: restored ${checkpoint} (${plural(files, 'file')} in all) from ${context.store.url}`;
+    const { text, fields } = summaryOf(restored, context.store.url);
+    return { text: `attempt ${context.attempt} is ready for capture watch: ${text}`, fields };
   } finally {
     outage.close();
   }
+}
+
+function summaryOf(
+  { generation, files }: Pick<Restored, 'generation' | 'files'>,
+  where: string,
+): RestoreSummary {
+  const name = generation === undefined ? undefined : generationName(generation);
+  const checkpoint = name === undefined ? 'no checkpoint' : `checkpoint ${name}`;
+  const text = `restored ${checkpoint} (${plural(files, 'file')} in all) from ${where}`;
+  return { text, fields: { generation: name, files } };
 }
 
 /**

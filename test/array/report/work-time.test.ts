@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { workTimes } from '../../../src/array/report/work-time.ts';
-import type { State } from '../../../src/array/state.ts';
 import { parseRecord, type CaptureRecord } from '../../../src/model/format/records.ts';
+import type { State } from '../../../src/model/format/json-output.ts';
 import { recordOf, type Given } from '../store-of-records.ts';
 
 const MINUTE_MS = 60_000;

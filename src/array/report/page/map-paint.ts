@@ -1,9 +1,10 @@
 // How the heat map looks: the size and colour of its cells. Draws on a given canvas.
-import { type State, STATES } from '../../state.ts';
+import { STATES } from '../../state.ts';
 import { effortOf, type IndexEntry } from '../data.ts';
 import { byId, colourOf, dot, el } from './dom.ts';
 import { blended, moreReadable } from './contrast.ts';
 import type { Colour } from './view.ts';
+import type { State } from '../../../model/format/json-output.ts';
 import { bytesText, countText, durationText } from './words.ts';
 
 /** The maximum height, unless cells would become too small to click. */

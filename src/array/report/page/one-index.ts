@@ -1,5 +1,5 @@
 // One index in a dialog: its figures, its attempts, and its resource use over time.
-import { type State, stateText } from '../../state.ts';
+import { stateText } from '../../state.ts';
 import {
   type AttemptRow,
   effortOf,
@@ -14,6 +14,7 @@ import {
 import { chart, type Chart } from './chart.ts';
 import { byId, type Cell, dot, el, number, table } from './dom.ts';
 import { usedInTime } from './used-in-time.ts';
+import type { State } from '../../../model/format/json-output.ts';
 import { bytesText, countText, durationText, numberText, timeText } from './words.ts';
 
 const DRAWN: readonly {

@@ -1,7 +1,8 @@
 // The current view of the report: which indices are shown, and which one is open. The hash of the URL contains all of
 // it, so that links work. Pure.
+import type { State } from '../../../model/format/json-output.ts';
 import { hasIndex, numberOfIndex, parseIndexSet } from '../../../model/index-set.ts';
-import { type State, STATES, stateText } from '../../state.ts';
+import { STATES, stateText } from '../../state.ts';
 import { type IndexEntry, lastOf, type Report, textOf } from '../data.ts';
 import { lineWords } from './reasons.ts';
 
