@@ -167,7 +167,8 @@ describe.each(STORE_KINDS)('capture report of %s', (kind) => {
   });
 
   it('counts an attempt as done whose last record is damaged: its name says that', async () => {
-    const [startedAt, at] = [iso(Date.now() - 2 * HOUR_MS), iso(Date.now() - HOUR_MS)];
+    const nowMs = Date.now();
+    const [startedAt, at] = [iso(nowMs - 2 * HOUR_MS), iso(nowMs - HOUR_MS)];
     stored.record({ index: '6', attempt: 1, seq: 2, kind: 'checkpoint', startedAt, at });
     stored.put('.capture/t/6/0001-000003.done.json', '{"damaged');
     const ran = await run('report', stored, '-o', path.join(dir, 'report.html'));
