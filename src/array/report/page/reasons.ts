@@ -16,7 +16,7 @@ export function reasonsOf(report: Report, entries: readonly IndexEntry[]): reado
   const found = new Map<string, { how: string; same: string; lines: Set<string>; entries: IndexEntry[] }>();
   for (const entry of entries) {
     const last = lastOf(entry);
-    if (last === undefined || !['failed', 'stale', 'ended'].includes(entry.state)) continue;
+    if (last === undefined || !['failed', 'stale', 'ended', 'preempted'].includes(entry.state)) continue;
     const how = textOf(report, last.how);
     const line = lastLineOf(entry);
     const same = withoutNumbers(line);
