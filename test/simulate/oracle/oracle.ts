@@ -235,7 +235,14 @@ export class Oracle {
     this.#underName.set(key, now);
     // A stalled machine has no order with others.
     if (before === undefined || before.text === now.text || this.#freezes()) return;
-    if (before.closed.attempt === now.closed.attempt) return;
+    if (before.closed.attempt === now.closed.attempt) {
+      if (now.closed.order < before.closed.order)
+        this.#find(
+          'elder-after-younger',
+          `${key} holds ${short(now.text)}, and held ${shown(before.closed)}`,
+        );
+      return;
+    }
     if (!this.#options.keys().some((one) => one !== key && this.#options.objectAt(one) === before.text))
       this.#find('replaced-silently', `${key}: ${short(before.text)} of an earlier attempt is nowhere else`);
   }
@@ -291,6 +298,7 @@ export class Oracle {
     const isTwice =
       this.#options.plan.command === 'watch' && faults.filter(({ kind }) => kind === 'term').length > 1;
     if (isOrderly && !isTwice) this.#drained();
+    this.#saysWhatIsNamed();
     // If nobody reports the end of the task, 0 only says what became of what was seen.
     if (status !== 0 || this.isBlind || newest?.kind === 'ended') return;
     for (const { name, role } of this.#options.plan.files) {
@@ -351,6 +359,24 @@ export class Oracle {
       // In later attempts, what earlier ones have left may be named, too.
       else if (this.#attempts === 1 && left.some(({ path }) => path === name))
         this.#find('not-drained', `${shown(last)} is stored, and the record says that it is not`);
+    }
+  }
+
+  /** The last record knows which results have their names, however little time there was. */
+  #saysWhatIsNamed(): void {
+    const newest = this.#newestRecord();
+    // In later attempts, what earlier ones have left may be named, too.
+    if (newest === undefined || !isLast(newest.kind) || this.#attempts > 1) return;
+    if (!isCalm(this.#options.plan.weather) || this.#freezes() || this.isBlind) return;
+    for (const { path, why } of newest.left) {
+      if (!why.startsWith('it is stored only as')) continue;
+      const last = this.#lastOf.get(path);
+      const there = this.#options.objectAt(`${path}.${INDEX}`);
+      if (last !== undefined && there !== undefined && this.#closed.get(there) === last)
+        this.#find(
+          'not-drained',
+          `${path}.${INDEX} holds ${shown(last)}, and the record says that it does not`,
+        );
     }
   }
 

@@ -36,6 +36,11 @@ interface S3ServerOptions {
   readonly honoursIfMatch: boolean;
 }
 
+interface CopiedPart {
+  readonly source: string;
+  readonly headers: Request['headers'];
+}
+
 const META = 'x-amz-meta-';
 const PAGE = 1000;
 
@@ -78,15 +83,16 @@ export class S3Server {
     if (refused !== undefined) return refused;
     const source = headers['x-amz-copy-source'];
     if (source === undefined) return answer(200, { etag: this.#store(key, body, metaOf(headers)) });
-    const from = this.objects.get(
-      decodeURIComponent(source)
-        .split('/')
-        .slice(source.startsWith('/') ? 2 : 1)
-        .join('/'),
-    );
+    const from = this.#sourceOf(source);
     if (from === undefined) return refusal(404, 'NoSuchKey');
     const etag = this.#store(key, from.body, from.meta);
     return xml(200, `<CopyObjectResult><ETag>${etag}</ETag></CopyObjectResult>`);
+  }
+
+  /** `source`: bucket and key. */
+  #sourceOf(source: string): StoredObject | undefined {
+    const words = decodeURIComponent(source).split('/');
+    return this.objects.get(words.slice(source.startsWith('/') ? 2 : 1).join('/'));
   }
 
   #refusedBy(headers: Request['headers'], key: string): Response | undefined {
@@ -179,7 +185,10 @@ export class S3Server {
     const upload = this.uploads.get(id);
     if (upload === undefined) return refusal(404, 'NoSuchUpload');
     if (method === 'PUT') {
-      upload.parts.set(Number(query.get('partNumber')), body);
+      const number = Number(query.get('partNumber'));
+      const source = headers['x-amz-copy-source'];
+      if (source !== undefined) return this.#copyPart(upload, number, { source, headers });
+      upload.parts.set(number, body);
       return answer(200, { etag: etagOf(body) });
     }
     if (method === 'DELETE') {
@@ -193,6 +202,15 @@ export class S3Server {
     this.uploads.delete(id);
     const etag = this.#store(key, whole, upload.meta, `${etagOf(whole).slice(0, -1)}-${numbers.length}"`);
     return xml(200, `<CompleteMultipartUploadResult><ETag>${etag}</ETag></CompleteMultipartUploadResult>`);
+  }
+
+  #copyPart(upload: Upload, number: number, { source, headers }: CopiedPart): Response {
+    const from = this.#sourceOf(source);
+    if (from === undefined) return refusal(404, 'NoSuchKey');
+    const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(headers['x-amz-copy-source-range'] ?? '') ?? [];
+    const body = from.body.subarray(Number(first ?? 0), last === undefined ? undefined : Number(last) + 1);
+    upload.parts.set(number, body);
+    return xml(200, `<CopyPartResult><ETag>${etagOf(body)}</ETag></CopyPartResult>`);
   }
 }
 
