@@ -61,5 +61,7 @@ function taskText({ code, signal }: NonNullable<CaptureRecord['end']>): string {
 /** Text for an attempt without a last record. */
 function openText(isNewest: boolean, state: State): string {
   if (isNewest && state === 'running') return 'running';
-  return isNewest ? 'no last record, no sign of life: probably killed' : 'no last record: killed';
+  return isNewest
+    ? 'no last record, no sign of life: probably killed'
+    : 'no last record: killed or taken over';
 }

@@ -141,6 +141,8 @@ describe('each option', () => {
     const requeue = { id: '7_3', restarts: 0 };
     expect(parsed(['--requeue', 'slurm', ...TASK], job).settings).toMatchObject({ requeue });
     expect(parsed(TASK, { ...job, CAPTURE_REQUEUE: 'slurm' }).settings).toMatchObject({ requeue });
+    // The script's line is tried on the login node first.
+    expect(parsed(['--requeue', 'slurm', '--dry-run', ...TASK]).settings.requeue).toBeUndefined();
     expect(parsed(TASK, job).settings.requeue).toBeUndefined();
   });
 

@@ -254,6 +254,7 @@ describe('a launcher that is killed', () => {
     await status.status;
     expect(status.stdout()).toContain('failed: launcher lost: capture itself was killed');
     expect(status.stdout()).not.toContain('exited 70');
+    expect(status.stdout()).toContain('no last lines of its output: the launcher was killed before');
   });
 });
 

@@ -4,7 +4,7 @@ import type { Settings } from '../../model/format/settings.ts';
 import { defaultGraceMs } from '../../scheduler/grace.ts';
 import { slurmJob } from '../../scheduler/slurm-job.ts';
 import { checkPattern } from './patterns.ts';
-import { NOTIFY_OPTION } from './messages.ts';
+import { MESSAGES, NOTIFY_OPTION } from './messages.ts';
 import { absolutePath, choice, count, durationMs } from './readers.ts';
 import { CAPTURING, type RunName, group, RUN } from './spec.ts';
 import type { RunCaller, Values } from './values.ts';
@@ -155,7 +155,9 @@ function refuseTwiceNamed(values: Values, { endRules }: Settings): void {
 
 function refuseRequeue(values: Values, settings: Settings): void {
   const engine = values.given(END.requeue);
-  if (engine?.values.at(-1) !== 'slurm' || settings.requeue !== undefined) return;
+  // A dry run is done before the job is submitted.
+  if (engine?.values.at(-1) !== 'slurm' || settings.requeue !== undefined || values.has(MESSAGES.dryRun))
+    return;
   values.refuse(
     `${engine.source} slurm: this is no job of Slurm (SLURM_JOB_ID is not set)`,
     `leave out ${engine.source}, or submit a job script with sbatch`,

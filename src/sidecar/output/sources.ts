@@ -26,6 +26,7 @@ export interface OutputSources {
 export function openSources(pid: number, [out, err]: OutputsFrom): OutputSources {
   const sources: OutputSource[] = [];
   const refused: string[] = [];
+  if (!hasDescriptors(pid)) return { sources, refused: ['the launcher was killed before it could be read'] };
   const linkOf = ({ fd }: OutputFrom): string => `/proc/${pid}/fd/${fd}`;
   const [outStat, errStat] = [statOf(linkOf(out)), statOf(linkOf(err))];
   const isOne = outStat?.isFile() === true && outStat.ino === errStat?.ino && outStat.dev === errStat.dev;
@@ -50,6 +51,15 @@ export function openSources(pid: number, [out, err]: OutputsFrom): OutputSources
     }
   }
   return { sources, refused };
+}
+
+/** False if the process has died: a zombie has none either. */
+function hasDescriptors(pid: number): boolean {
+  try {
+    return fs.readdirSync(`/proc/${pid}/fd`).length > 0;
+  } catch {
+    return false;
+  }
 }
 
 function statOf(link: string): fs.BigIntStats | undefined {

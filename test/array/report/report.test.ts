@@ -123,8 +123,8 @@ describe.each(STORE_KINDS)('capture report of %s', (kind) => {
       left: ['late.dat: no room'],
     });
     expect(killed?.attempts.map(({ how, host }) => `${head.texts[host]} ${head.texts[how]}`)).toEqual([
-      'node1 no last record: killed',
-      'node2 no last record: killed; its newest record is damaged',
+      'node1 no last record: killed or taken over',
+      'node2 no last record: killed or taken over; its newest record is damaged',
       'node3 failed: the task was ended by SIGKILL; capture exited 137',
     ]);
     expect(begun).toMatchObject({ index: '4', state: 'stale', attempts: [{ attempt: 1, end: 'killed' }] });
