@@ -220,11 +220,39 @@ export function factsBeneath(root: WorkDir, path: RelPath): FileFacts | undefine
 const MULTIGRAIN: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x9123683e, 0x01021994]);
 
 /**
- * For this many ms after a change, another change may leave all times of the file as they are: two writes within one
- * clock tick (up to 10 ms) have the same mtime, unless the file system has multigrain timestamps. Git calls such files
- * "racy".
+ * Two writes within one clock tick (up to 10 ms) have the same mtime, unless the file system has multigrain timestamps.
+ * Git calls such files "racy".
  */
-export const RACY_MS = 20;
+const TICK_MS = 20;
+/** Some file systems keep whole seconds only: ext4 with inodes of 128 bytes, ext3. FAT keeps even ones. */
+const SECOND_MS = 1000;
+const MSDOS = 0x4d44;
+
+/**
+ * For how many more ms a file that changed `ageMs` ago may change again while all its times stay as they are. Below 0,
+ * the file's clock is ahead: then the whole time. `type`: `f_type` of statfs(2), asked for only if it matters.
+ */
+export function unseenForMs(
+  facts: FileFacts,
+  ageMs: number,
+  kernelRelease: string,
+  type: () => number,
+): number {
+  const isWhole = hasWholeSeconds(facts);
+  if (ageMs >= (isWhole ? 2 * SECOND_MS : 0) + TICK_MS) return 0;
+  if (isWhole) return leftMs((type() === MSDOS ? 2 : 1) * SECOND_MS + TICK_MS, ageMs);
+  return showsEachWrite(kernelRelease, type()) ? 0 : leftMs(TICK_MS, ageMs);
+}
+
+/** Of `forMs`, after `ageMs`. */
+export function leftMs(forMs: number, ageMs: number): number {
+  return Math.max(0, Math.min(forMs, forMs - ageMs));
+}
+
+/** No program can set a ctime: if it has no fraction, the file system keeps none. */
+export function hasWholeSeconds({ ctimeNs }: FileFacts): boolean {
+  return BigInt(ctimeNs) % NS_PER_S === 0n;
+}
 
 /** True if each write after a stat(2) changes the times of a file on this type of file system. */
 export function showsEachWrite(kernelRelease: string, type: number): boolean {

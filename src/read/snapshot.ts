@@ -15,9 +15,10 @@ import type { WorkDir } from '../native/beneath.ts';
 import {
   createUnnamed,
   factsOf,
+  hasWholeSeconds,
+  leftMs,
   openBeneath,
-  RACY_MS,
-  showsEachWrite,
+  unseenForMs,
   writerState,
 } from '../native/files.ts';
 import { fileSystemType } from '../native/network-files.ts';
@@ -87,16 +88,16 @@ function inspect(fd: number, path: RelPath, rules: SnapshotRules): Opened {
   if (rules.expected !== undefined && !sameFingerprint(facts, rules.expected)) return { kind: 'moved' };
   // Its ctime shows when its name vanished, so it is not compared.
   if (rules.held !== undefined && !sameContentFingerprint(facts, rules.held.facts)) return { kind: 'moved' };
-  const quietMs = state === 'unknown' ? UNKNOWN_QUIET_MS : RACY_MS;
-  const ageMs = rules.nowMs - Number(BigInt(facts.mtimeNs) / 1_000_000n);
-  const isQuiet =
-    ageMs >= quietMs ||
-    (rules.seen !== undefined && sameFingerprint(facts, rules.seen)) ||
-    (state === 'none' && showsEachWrite(rules.kernelRelease, fileSystemType(`/proc/self/fd/${fd}`)));
+  const changedNs = hasWholeSeconds(facts) ? facts.ctimeNs : facts.mtimeNs;
+  const ageMs = rules.nowMs - Number(BigInt(changedNs) / 1_000_000n);
+  const type = (): number => fileSystemType(`/proc/self/fd/${fd}`);
+  const waitMs =
+    state === 'unknown'
+      ? leftMs(UNKNOWN_QUIET_MS, ageMs)
+      : unseenForMs(facts, ageMs, rules.kernelRelease, type);
+  const isQuiet = waitMs === 0 || (rules.seen !== undefined && sameFingerprint(facts, rules.seen));
   if (isQuiet) return { kind: 'open', path, fd, facts };
-  if (rules.seen !== undefined) return { kind: 'moved' };
-  // If the clock of a file server is ahead, do not wait for it.
-  return { kind: 'fresh', waitMs: Math.min(quietMs, quietMs - ageMs), facts };
+  return rules.seen === undefined ? { kind: 'fresh', waitMs, facts } : { kind: 'moved' };
 }
 
 /** Why a file beneath the root could not be opened; throws errors that are not a state of the file. */

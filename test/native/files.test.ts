@@ -6,7 +6,14 @@ import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openBySteps, type WorkDir } from '../../src/native/beneath.ts';
-import { openBeneath, openToAppend, setMtime, showsEachWrite } from '../../src/native/files.ts';
+import {
+  fileFacts,
+  openBeneath,
+  openToAppend,
+  setMtime,
+  showsEachWrite,
+  unseenForMs,
+} from '../../src/native/files.ts';
 import { readStat } from '../../src/native/processes.ts';
 
 let root: WorkDir;
@@ -75,6 +82,26 @@ describe('showsEachWrite', () => {
     ['7.0', 0x9123683e - 2 ** 32, true], // Btrfs, as a signed number
   ] as const)('on kernel %s, of type %d: %s', (kernel, type, shown) => {
     expect(showsEachWrite(kernel, type)).toBe(shown);
+  });
+});
+
+describe('unseenForMs', () => {
+  const EXT4 = 0xef53;
+  const FAT = 0x4d44;
+  const RAMFS = 0x858458f6;
+  it.each([
+    ['a fraction, multigrain', '1700000000123456789', 0, EXT4, 0],
+    ['a fraction, of a tick', '1700000000123456789', 5, RAMFS, 15],
+    ['a fraction, an older one', '1700000000123456789', 20, RAMFS, 0],
+    ['a fraction, ahead of our clock', '1700000000123456789', -5000, RAMFS, 20],
+    ['whole seconds', '1700000000000000000', 300, EXT4, 720],
+    ['whole seconds, an older one', '1700000000000000000', 1020, EXT4, 0],
+    ['even seconds', '1700000000000000000', 300, FAT, 1720],
+    ['even seconds, an older one', '1700000000000000000', 2020, FAT, 0],
+  ] as const)('%s', (_what, ctimeNs, ageMs, type, forMs) => {
+    fs.writeFileSync(path.join(root.path, 'file'), '');
+    const facts = { ...fileFacts(fs.statSync(path.join(root.path, 'file'), { bigint: true })), ctimeNs };
+    expect(unseenForMs(facts, ageMs, '6.18.0', () => type)).toBe(forMs);
   });
 });
 

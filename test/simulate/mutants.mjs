@@ -54,8 +54,8 @@ const MUTANTS = {
   },
   'a-set-is-cut-within-a-clock-tick': {
     file: 'src/sidecar/checkpoints/cutting.ts',
-    search: 'if (forMs <= 0 || forMs > RACY_MS) continue;',
-    replace: 'if (forMs < Infinity) continue;',
+    search: 'if (forMs > 0) return { path, forMs };',
+    replace: 'if (forMs === Infinity) return { path, forMs };',
   },
   'what-is-older-replaces-an-unanswered-put': {
     file: 'src/sidecar/queue/results.ts',

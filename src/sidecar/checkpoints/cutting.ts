@@ -34,8 +34,7 @@ import {
   factsOf,
   fileFacts,
   openBeneath,
-  RACY_MS,
-  showsEachWrite,
+  unseenForMs,
   writerState,
 } from '../../native/files.ts';
 import { typeBeneath } from '../../native/network-files.ts';
@@ -394,11 +393,12 @@ function findRacy(
   root: WorkDir,
   states: ReadonlyMap<RelPath, FileFacts>,
 ): { readonly path: RelPath; readonly forMs: number } | undefined {
-  for (const [path, { ctimeNs }] of states) {
-    const forMs = RACY_MS - ageMs(Number(BigInt(ctimeNs) / 1_000_000n));
+  for (const [path, facts] of states) {
+    const ageInMs = ageMs(Number(BigInt(facts.ctimeNs) / 1_000_000n));
     // If a file server's clock is ahead of ours, we must not wait for it.
-    if (forMs <= 0 || forMs > RACY_MS) continue;
-    if (!showsEachWrite(os.release(), typeBeneath(root, path) ?? 0)) return { path, forMs };
+    if (ageInMs < 0) continue;
+    const forMs = unseenForMs(facts, ageInMs, os.release(), () => typeBeneath(root, path) ?? 0);
+    if (forMs > 0) return { path, forMs };
   }
   return undefined;
 }

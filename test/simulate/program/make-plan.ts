@@ -24,6 +24,8 @@ const CLOSES_LAST_ONCE: ReadonlySet<ProgramKind> = new Set(['plain', 'paused', '
 const OLDER = ['5.15.0', '6.1.0'].flatMap((osRelease) => [1, 4, 10].map((tickMs) => ({ osRelease, tickMs })));
 
 const SLOWEST_TICK = { osRelease: '6.1.0', tickMs: 10 };
+/** A file system that keeps no fraction of a second. */
+const WHOLE_SECONDS = { osRelease: '6.14.0', tickMs: 1000 };
 
 /** After so many rounds in one order, a program may go on in another one. */
 const CHANGED_AFTER = 4;
@@ -107,6 +109,7 @@ export function makePlan(seed: number): Plan {
     ],
     ...random.pick([...OLDER, { osRelease: '6.14.0', tickMs: 0 }]),
     ...(isQuick ? SLOWEST_TICK : {}),
+    ...(make.chance(0.1) ? WHOLE_SECONDS : {}),
     mostQueuedEvents,
   };
 }
