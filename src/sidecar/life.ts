@@ -15,7 +15,7 @@ import { openPidfd, type Pidfd } from '../native/ended.ts';
 import { lowerPriority } from '../native/priority.ts';
 import type { Notices } from '../notices/notices.ts';
 import type { Sidecar } from './interface.ts';
-import { type AttemptPlace, markSaved } from './run/attempt-file.ts';
+import { type AttemptPlace, markEnded, markSaved } from './run/attempt-file.ts';
 import { OURSELVES } from './run/context.ts';
 import { OrphanedTask } from './run/orphaned-task.ts';
 import type { Shared } from './run/shared.ts';
@@ -205,6 +205,7 @@ export class Life {
   ): Promise<void> {
     if (this.#isFinishing || this.#sidecar === undefined) return;
     this.#isFinishing = true;
+    if (this.#place?.sharedWorkdir === false) markEnded(this.#place, this.#sidecar.runToken);
     const { status, isSaved, isInVain, last } = await this.#sidecar.finish({
       end: taskEnd,
       preempted: how.preempted ?? false,

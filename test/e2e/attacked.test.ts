@@ -1,4 +1,5 @@
 // Ways in which a promise was once broken, each as it was found.
+import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { isAlive, openPlace, sidecarOf, until, type Place } from './support.ts';
@@ -144,6 +145,27 @@ it('a task whose capture was killed is ended before its directory gets the next 
   expect(isAlive(task)).toBe(false);
   expect(second.stderr()).toContain('the task of attempt 1 is still at work here, and nobody watches it');
 });
+
+it.each([
+  ['failed', 'echo 1 > r.dat; exit 1', 1],
+  ['left something', 'ln -s / r.dat', 74],
+])(
+  'a job that an attempt has submitted before it %s lives on beside the next one',
+  async (_how, task, status) => {
+    const first = place.run(['-r', 'r.dat'], sh(`echo run $CAPTURED_RUN; ${task}`));
+    expect(await first.status, first.stderr()).toBe(status);
+    const token = /run (\S+)/.exec(first.stdout())?.[1];
+    const job = spawn('sleep', ['300'], { env: { ...process.env, CAPTURED_RUN: token } });
+    try {
+      const second = place.run(['-r', 'r.dat'], sh('rm r.dat; echo 2 > r.dat'));
+      expect(await second.status, second.stderr()).toBe(0);
+      expect(second.stderr()).not.toContain('still at work');
+      expect(isAlive(job.pid ?? 0)).toBe(true);
+    } finally {
+      job.kill('SIGKILL');
+    }
+  },
+);
 
 it('a result under whose key others stand is left at once', async () => {
   const run = place.run(['-r', 'run', '-r', 'run.0'], sh('mkdir run.0; echo 1 > run.0/x; echo 2 > run'));

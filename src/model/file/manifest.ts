@@ -55,6 +55,8 @@ export const ATTEMPT_FILE = 'attempt.json';
 /** Locked (flock(2)) as long as a sidecar works in the directory. */
 export const LOCK_FILE = 'lock';
 export const SAVED_FILE = 'saved';
+/** Names the run whose task has ended. */
+export const ENDED_FILE = 'ended';
 /** The content of SAVED_FILE if a retry would end the same way. */
 export const IN_VAIN = 'in vain';
 /** Its content if another attempt has taken over the index: then nothing here is needed. */

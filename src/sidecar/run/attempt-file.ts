@@ -3,7 +3,7 @@
 import * as z from 'zod';
 import type { Order } from '../../model/checkpoint/rounds.ts';
 import type { Fingerprint } from '../../model/file/file-state.ts';
-import { ATTEMPT_FILE, OWN_DIR, SAVED_FILE, type SavedText } from '../../model/file/manifest.ts';
+import { ATTEMPT_FILE, ENDED_FILE, OWN_DIR, SAVED_FILE, type SavedText } from '../../model/file/manifest.ts';
 import { type Lacking, lackingSchema } from '../../model/format/records.ts';
 import { keyIndex, type Settings } from '../../model/format/settings.ts';
 import type { RelPath } from '../../model/path.ts';
@@ -129,16 +129,32 @@ export function readOrder(place: AttemptPlace, attempt: number): Order | undefin
 }
 
 /**
+ * The task has ended, and all of its processes with it. One that carries its token and still runs is not the task's: the
+ * task has only submitted it.
+ */
+export function markEnded(place: AttemptPlace, runToken: string): void {
+  writeMark(place, ENDED_FILE, runToken);
+}
+
+export function isMarkedEnded(place: AttemptPlace, runToken: string): boolean {
+  return readPrivateFile(dirOf(place), ENDED_FILE) === runToken;
+}
+
+/**
  * Everything that the attempt closed is stored, and its end is recorded, or another attempt has taken over: whoever owns
  * the work directory may remove it.
  */
 export function markSaved(place: AttemptPlace, text: SavedText): void {
+  writeMark(place, savedNameOf(place), text);
+}
+
+function writeMark(place: AttemptPlace, name: string, text: string): void {
   try {
     // The task may have removed it.
     makePrivateDir(dirOf(place));
-    replacePrivateFile(dirOf(place), savedNameOf(place), text);
+    replacePrivateFile(dirOf(place), name, text);
   } catch {
-    // No space, or the task has removed its work directory: then the attempt counts as not saved.
+    // No space, or the task has removed its work directory: then the mark is missing, which costs no file.
   }
 }
 

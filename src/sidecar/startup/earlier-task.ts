@@ -5,7 +5,7 @@ import type { Log } from '../../log/log.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { plural } from '../../model/units.ts';
 import { processesWithEnvironment, readStat } from '../../native/processes.ts';
-import { readLastAttemptFile } from '../run/attempt-file.ts';
+import { isMarkedEnded, readLastAttemptFile } from '../run/attempt-file.ts';
 import { endProcesses } from '../run/orphaned-task.ts';
 
 /** Call it while holding the lock of the work directory: a supervisor of such a task would hold it. */
@@ -15,7 +15,7 @@ export async function endEarlierTask(
   log: Log,
 ): Promise<void> {
   const earlier = readLastAttemptFile(settings);
-  if (earlier === undefined) return;
+  if (earlier === undefined || isMarkedEnded(settings, earlier.runToken)) return;
   const ours = new Set([process.pid, launcher ?? 0].flatMap(withAncestors));
   const living = (): readonly number[] =>
     processesWithEnvironment(`CAPTURED_RUN=${earlier.runToken}`).filter((pid) => !ours.has(pid));
