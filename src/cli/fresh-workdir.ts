@@ -31,6 +31,8 @@ export async function openFreshWorkdir(
     availableBytes: availableMemoryBytes(),
     nameIt: (what) => `set TMPDIR to ${what}`,
     stopping,
+    // The sidecar compares it with the store once the task runs (sidecar/disk/killed-runs.ts).
+    fateOf: async () => 'later',
     log,
   });
   const dir = scratch.dirFor(/^\d{1,9}$/.test(index ?? '') ? Number(index) : NO_INDEX);

@@ -1,5 +1,6 @@
 // What stays in a scratch directory, and what is removed. Names decide, because a killed runner cannot report anything:
 // what failed, and what may exist nowhere else, has a name that says so.
+import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import type { Log } from '../log/log.ts';
@@ -76,6 +77,9 @@ function runsOn(own: string): boolean {
   return token !== undefined && processesWithEnvironment(`CAPTURED_RUN=${token}`).length > 0;
 }
 
+/** In the name of a directory that is being removed: it is no task's any more. */
+export const DONE = '.done-';
+
 export function setAside(dir: string): readonly string[] {
   let n = 1;
   while (fs.existsSync(`${dir}${UNSAVED}${n}`)) n += 1;
@@ -95,14 +99,39 @@ export function moved(from: string, to: string): readonly string[] {
   });
 }
 
+/** What becomes of a directory that no sidecar has marked as saved: removed, set aside, or left to a later sweep. */
+export type UnsavedFate = 'stored' | 'aside' | 'later';
+
+/** `inside`: the path through the open directory. `name` is that of a task's work directory. */
+export type FateOf = (inside: string, name: string) => Promise<UnsavedFate>;
+
+export const SET_ASIDE: FateOf = async () => 'aside';
+
 /** The lock goes last: without it nobody would clean up the rest. */
-export async function removeRest({ at }: HeldDir, root: string, log: Pick<Log, 'warn'>): Promise<void> {
+export async function removeRest(
+  { at }: HeldDir,
+  root: string,
+  log: Pick<Log, 'warn'>,
+  fateOf = SET_ASIDE,
+): Promise<void> {
   let keepsSome = false;
   let isDone = true;
   for await (const { name } of await fs.promises.opendir(at)) {
     // The log goes with its directory, whichever of them readdir returns first.
     const dir = name.replace(/\.log$/, '');
-    const [aside] = TASK_DIR.test(dir) && isUnsaved(`${at}/${dir}`) ? setAside(`${at}/${dir}`) : [];
+    const isAtRisk = TASK_DIR.test(dir) && isUnsaved(`${at}/${dir}`);
+    const fate = isAtRisk ? await fateOf(`${at}/${dir}`, dir) : undefined;
+    if (fate === 'later') {
+      isDone = false;
+      continue;
+    }
+    if (fate === 'stored') {
+      // If a rest stays, its name says that it is no task's any more.
+      for (const gone of moved(`${at}/${dir}`, `${at}/${dir}${DONE}${randomUUID()}`))
+        if (!(await isRemoved(gone, path.join(root, path.basename(gone)), log))) isDone = false;
+      continue;
+    }
+    const [aside] = fate === 'aside' ? setAside(`${at}/${dir}`) : [];
     if (aside !== undefined)
       log.warn(
         `what ${taskIn(dir)} of a run that was killed may not have stored stays in ${showPath(path.join(root, path.basename(aside)))}`,
@@ -118,8 +147,8 @@ export async function removeRest({ at }: HeldDir, root: string, log: Pick<Log, '
   if (!keepsSome) removeRoot(root);
 }
 
-/** A log may be that of another index. */
-function taskIn(dir: string): string {
+/** For messages. A log may be that of another index. */
+export function taskIn(dir: string): string {
   const [, index] = TASK_DIR.exec(dir) ?? [];
   return index === undefined || index === NO_INDEX ? 'a task' : `index ${index}`;
 }

@@ -24,7 +24,9 @@ import { fileSystemType, networkFileSystem } from '../native/network-files.ts';
 import { holdPrivateDir, makePrivateFile, openHeldFile, readPrivateFile } from '../native/private-dir.ts';
 import { removeTree } from '../native/remove-tree.ts';
 import {
+  DONE,
   FAILED,
+  type FateOf,
   type HeldDir,
   isAtWork,
   isUnsaved,
@@ -35,6 +37,7 @@ import {
   PREFIX,
   removeKept,
   removeRest,
+  SET_ASIDE,
   setAside,
 } from './left-work.ts';
 
@@ -99,12 +102,14 @@ export interface ScratchNeeds {
   readonly nameIt: (what: string) => string;
   /** When it aborts, nothing more is swept first. */
   readonly stopping: AbortSignal | undefined;
+  /** What the sweep does with directories of killed runners that may hold the only copy; by default sets them aside. */
+  readonly fateOf?: FateOf;
   readonly log: Pick<Log, 'warn'>;
 }
 
 export async function openScratch(
   dir: string | undefined,
-  { tasksAtOnce, hasAllTries, availableBytes, nameIt, stopping, log }: ScratchNeeds,
+  { tasksAtOnce, hasAllTries, availableBytes, nameIt, stopping, fateOf, log }: ScratchNeeds,
 ): Promise<Scratch> {
   const needed = tasksAtOnce * ROOM_BYTES;
   // A job's own TMPDIR goes with the job.
@@ -113,7 +118,7 @@ export async function openScratch(
   const inMemory = dir === undefined && memory !== undefined;
   try {
     // If the directory cannot be listed, nothing is swept. What is left at a stop is for the next runner.
-    await untilAborted(removeAbandoned(base, log), stopping).catch(() => undefined);
+    await untilAborted(removeAbandoned(base, log, fateOf), stopping).catch(() => undefined);
     const root = fs.mkdtempSync(path.join(base, PREFIX));
     return scratchIn(root, { held: hold(root), lockFd: lock(root), hasAllTries, inMemory, log });
   } catch (error) {
@@ -222,7 +227,7 @@ function hasRoomIn({ at }: HeldDir): boolean {
 function taskDir(root: string, held: HeldDir, inside: string, keepsLog: boolean): TaskDir {
   const log = `${inside}.log`;
   const shown = (name: string): string => path.join(root, path.basename(name));
-  const nameOfDone = (): string => `${inside}.done-${randomUUID()}`;
+  const nameOfDone = (): string => `${inside}${DONE}${randomUUID()}`;
   const savedText = (): string | undefined => readPrivateFile(path.join(inside, OWN_DIR), SAVED_FILE);
   return {
     path: shown(inside),
@@ -274,20 +279,25 @@ function freeBytes(dir: string): number {
  * Removes what killed runners of our user left, if their tasks have ended since. On a network file system a lock may not
  * reach other machines (Lustre's localflock, local_lock of nfs(5)): what another one left there is its own.
  */
-async function removeAbandoned(base: string, log: Pick<Log, 'warn'>): Promise<void> {
+export async function removeAbandoned(
+  base: string,
+  log: Pick<Log, 'warn'>,
+  fateOf = SET_ASIDE,
+): Promise<void> {
   const isShared = networkFileSystem(fileSystemType(base)) !== undefined;
   for await (const { name } of await fs.promises.opendir(base)) {
     if (!name.startsWith(PREFIX)) continue;
     const root = path.join(base, name);
     try {
       const held = holdPrivateDir(root);
+      let fd: number | undefined;
       try {
-        const fd = openHeldFile(held, LOCK, fs.constants.O_RDWR);
+        fd = openHeldFile(held, LOCK, fs.constants.O_RDWR);
         const text = tryLock(fd) ? fs.readFileSync(fd, 'utf8') : '';
         const isOurs = isShared ? text === lockText(name) : text.split('\n')[0] === name;
-        if (isOurs && !(await isAtWork(held))) await removeRest(held, root, log);
-        fs.closeSync(fd);
+        if (isOurs && !(await isAtWork(held))) await removeRest(held, root, log, fateOf);
       } finally {
+        if (fd !== undefined) fs.closeSync(fd);
         held.close();
       }
     } catch {

@@ -11,6 +11,7 @@ import { openWitness } from '../watch/witness.ts';
 import { type Control, openAnswers } from './control/control.ts';
 import { Flush } from './control/flush.ts';
 import type { Opened, Sidecar, SidecarOptions } from './interface.ts';
+import { KilledRuns } from './disk/killed-runs.ts';
 import { openOutputs, type Outputs } from './output/outputs.ts';
 import { OURSELVES } from './run/context.ts';
 import { openOutage } from './run/outage.ts';
@@ -100,6 +101,8 @@ interface Running {
   readonly stopping: Stopping;
   readonly control: Control | undefined;
   readonly outputs: Outputs;
+  /** Undefined if capture has not made the work directory, or a runner sweeps for all its tasks. */
+  readonly killedRuns: KilledRuns | undefined;
 }
 
 async function open({ options, started, stops, owned }: Opening): Promise<Running> {
@@ -137,12 +140,14 @@ async function open({ options, started, stops, owned }: Opening): Promise<Runnin
   stages.live.open();
   // Nothing tells a sidecar without a launcher when its task starts.
   if (launcher === undefined) setImmediate(() => warmUpWorkers(context));
-  return { stages, stopping, control, outputs };
+  const sweeps = context.settings.madeWorkdir === true && isAlone;
+  const killedRuns = sweeps ? new KilledRuns(context) : undefined;
+  return { stages, stopping, control, outputs, killedRuns };
 }
 
 function sidecarOf(started: StartedAttempt, running: Running, stops: Stops, owned: CloseStack): Sidecar {
   const { context, restored } = started;
-  const { stages, stopping, control, outputs } = running;
+  const { stages, stopping, control, outputs, killedRuns } = running;
   let isFinished = false;
   return {
     attempt: context.attempt,
@@ -154,10 +159,14 @@ function sidecarOf(started: StartedAttempt, running: Running, stops: Stops, owne
       stages.watcher.look();
       // Not before: what is read and computed for it would hold up the start of the task.
       warmUpWorkers(context);
+      killedRuns?.begin();
     },
     taskSignalled: (atMs) => stopping.taskSignalled(atMs),
     lastChangeMs: (sinceMs) => stopping.lastChangeMs(sinceMs),
-    noticed: (deadlineMs) => stopping.noticed(deadlineMs),
+    noticed: (deadlineMs) => {
+      stopping.noticed(deadlineMs);
+      if (deadlineMs !== undefined) void killedRuns?.end(true);
+    },
     stopCause: (cause) => stages.asked.because(cause),
     checkFence: () => context.fence.passAnew(context.signal).catch(() => undefined),
     advised: () => stopping.advised(),
@@ -172,6 +181,7 @@ function sidecarOf(started: StartedAttempt, running: Running, stops: Stops, owne
       const signalledAtMs = end.signalledAtMs ?? stopping.signalledAtMs;
       const finished = await drain({ ...stages, outputs, window }, { ...end, signalledAtMs });
       isFinished = true;
+      await killedRuns?.end(end.preempted || end.deadlineMs !== undefined || stops.fenced.aborted);
       return stops.fenced.aborted ? endedFenced(finished, stops.fenced) : finished;
     },
     numbers: () => {

@@ -172,21 +172,80 @@ describe('the directory stays, and is named', () => {
 });
 
 describe('what a killed attempt has left', () => {
-  const next = async (): Promise<string> => {
-    const run = start('true', ['--index', '4']);
+  const next = async (options = ['--index', '4']): Promise<string> => {
+    const run = start('true', options);
     expect(await run.status, run.stderr()).toBe(0);
     return run.stderr();
   };
 
-  it('is set aside by the next one if it may be stored nowhere else', async () => {
-    const run = start('echo mine >r.dat; echo up; exec sleep 60');
+  /** Everything declared is stored, and recorded; then the task, with its sidecar stopped, does `more`. */
+  const killed = async (more = 'true'): Promise<void> => {
+    const [go, inputs] = [path.join(place.dir, 'go'), path.join(place.dir, 'inputs')];
+    fs.mkdirSync(inputs);
+    fs.writeFileSync(path.join(inputs, 'in.dat'), 'in\n');
+    const writes =
+      'echo mine >other; echo 1 >r.dat; echo 2 >k.chk; exec 3>>c.log; echo one >&3; echo 3 >k.chk';
+    const run = start(
+      `${writes}; "${BIN}" flush; echo up; until [ -e ${go} ]; do sleep 0.02; done; ${more}; echo done; exec sleep 60`,
+      ['--companions', 'c.log', '-i', 'in.dat', '--from', inputs],
+    );
     await run.says('up');
+    await until(
+      () =>
+        place
+          .records()
+          .some(
+            ({ record: { results, generations } }) =>
+              results.length === 1 && generations.some(({ companions }) => companions.length === 1),
+          ),
+      'its records',
+    );
+    process.kill(sidecarOf(run.pid) ?? 0, 'SIGSTOP');
+    fs.writeFileSync(go, '');
+    await run.says('done');
     killTree(run.pid);
     await run.status;
-    await until(() => fs.readdirSync(tmp).length === 1, 'its directory');
+    expect(dirs()).toEqual(['3']);
+    expect(fs.readdirSync(only('3'))).toEqual(expect.arrayContaining(['c.log', 'in.dat', 'k.chk', 'other']));
+  };
+
+  it.each([['3'], ['4']])(
+    'is removed while index %s runs next, if all that was declared is stored',
+    async (index) => {
+      await killed();
+      expect(await next(['--index', index])).not.toContain('stays in');
+      expect(fs.readdirSync(tmp)).toEqual([]);
+    },
+  );
+
+  it.each([
+    ['a result is new', 'echo mine >r.dat'],
+    ['a checkpoint has changed, and not its size', 'echo 4 >k.chk'],
+    ['a companion has grown', 'echo two >&3'],
+    ['a result is a link', 'ln -sf in.dat r.dat'],
+    ['a file was being reclaimed', 'echo mine >.capture/reclaim/file'],
+    ['a file was moved aside', 'mkdir -p .capture/aside; echo mine >.capture/aside/file'],
+    ['the facts of the attempt are gone', 'echo >.capture/attempt.json'],
+  ])('is set aside, as it is, if %s', async (_, more) => {
+    await killed(more);
+    const before = fs.readdirSync(only('3'));
     expect(await next()).toContain(`stays in ${only('3.unsaved-1')}`);
     expect(dirs()).toEqual(['3.unsaved-1']);
-    expect(fs.readFileSync(only('3.unsaved-1/r.dat'), 'utf8')).toBe('mine\n');
+    expect(fs.readdirSync(only('3.unsaved-1'))).toEqual(before);
+  });
+
+  it('is set aside if its object is gone from the store', async () => {
+    await killed();
+    for (const key of place.keys()) if (key.includes('k.chk')) fs.rmSync(path.join(place.store, key));
+    expect(await next()).toContain(`stays in ${only('3.unsaved-1')}`);
+  });
+
+  it.each([
+    ['store', () => ['--to', path.join(place.dir, 'other')]],
+    ['task name', () => ['--task-name', 'other']],
+  ])('is set aside by a run with another %s', async (_, options) => {
+    await killed();
+    expect(await next(['--index', '3', ...options()])).toContain(`stays in ${only('3.unsaved-1')}`);
   });
 
   it('is left alone while its sidecar lives, and removed once that has stored all', async () => {
@@ -205,7 +264,7 @@ describe('what a killed attempt has left', () => {
   });
 
   it('is left alone while a process of its task lives, though launcher and sidecar are gone', async () => {
-    const run = start(`echo $$ >${place.dir}/pid; echo up; exec sleep 60`);
+    const run = start(`ln -s /etc/passwd r.dat; echo $$ >${place.dir}/pid; echo up; exec sleep 60`);
     await run.says('up');
     const task = Number(fs.readFileSync(path.join(place.dir, 'pid'), 'utf8'));
     const sidecar = sidecarOf(run.pid) ?? 0;

@@ -52,6 +52,15 @@ const handover = z.object({
 });
 export type Handover = Readonly<z.infer<typeof handover>>;
 
+/** What the attempt declared, for whoever finds the directory after all its processes were killed. */
+const manifest = z.object({
+  results: z.array(z.string()),
+  checkpoints: z.array(z.string()),
+  inputs: z.array(z.string()),
+  companions: z.array(z.string()),
+  exclude: z.array(z.string()),
+});
+
 /** A file in the work directory: the field names must not change. */
 const schema = z.object({
   attempt: z.int().positive(),
@@ -60,6 +69,7 @@ const schema = z.object({
   inherited: fingerprints,
   baselines: z.array(z.tuple([z.string(), z.object({ md5: z.string(), size: z.number() })])),
   lacking: z.array(lackingSchema).optional(),
+  manifest: manifest.optional(),
   alone: handover.optional(),
 });
 
@@ -73,17 +83,21 @@ export interface AttemptFile {
   readonly inherited: ReadonlyMap<RelPath, Fingerprint>;
   readonly baselines: ReadonlyMap<RelPath, Baseline>;
   readonly lacking?: readonly Lacking[] | undefined;
+  readonly manifest?: Readonly<z.infer<typeof manifest>> | undefined;
   /** `alone` in the file. Undefined below a launcher, which itself tells the next sidecar which attempt to continue. */
   readonly handover?: Handover | undefined;
 }
 
 /** The same facts, in the form that is written. */
-export type AttemptFacts = Omit<AttemptFile, 'inherited' | 'baselines'> & {
+export type AttemptFacts = Omit<AttemptFile, 'inherited' | 'baselines' | 'manifest'> & {
   readonly inherited: Iterable<readonly [RelPath, Fingerprint]>;
   readonly baselines: Iterable<readonly [RelPath, Baseline]>;
 };
 
-export function writeAttemptFile(settings: AttemptPlace, facts: AttemptFacts): void {
+export function writeAttemptFile(
+  settings: AttemptPlace & Pick<Settings, 'manifest'>,
+  facts: AttemptFacts,
+): void {
   const { attempt, runToken, startedAt, baselines, lacking, handover: alone } = facts;
   const text = JSON.stringify({
     attempt,
@@ -92,6 +106,7 @@ export function writeAttemptFile(settings: AttemptPlace, facts: AttemptFacts): v
     inherited: [...facts.inherited].map(([name, fingerprint]) => [name, plain(fingerprint)]),
     baselines: [...baselines],
     lacking,
+    manifest: settings.manifest,
     alone,
   });
   const dir = dirOf(settings);
