@@ -1,6 +1,7 @@
 // What docs/ promise is there: the tests that the pages name, the events of JSON lines, and the messages of a run.
 import fs from 'node:fs';
 import { expect, it } from 'vitest';
+import { anchorOf, SIDEBAR } from '../packaging/site/.vitepress/config.ts';
 import { EVENTS } from '../src/model/format/message-fields.ts';
 
 const ROOT = new URL('..', import.meta.url);
@@ -88,15 +89,8 @@ it('each test that another page names is there', () => {
   expect(missingOf(named)).toEqual([]);
 });
 
-/** As a reader of Markdown makes an anchor of a heading. */
-function anchorsOf(page: string): readonly string[] {
-  return [...page.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
-    heading
-      .toLowerCase()
-      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
-      .replaceAll(/\s/g, '-'),
-  );
-}
+const anchorsOf = (page: string): readonly string[] =>
+  [...page.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchorOf(heading));
 
 it('each link leads to a page that is there, and to a heading of it', () => {
   const broken = PAGES.flatMap((path) =>
@@ -111,6 +105,13 @@ it('each link leads to a page that is there, and to a heading of it', () => {
     ),
   );
   expect(broken).toEqual([]);
+});
+
+it('each page of docs/ stands once in the sidebar of the site, whose home is docs/README.md', () => {
+  const shown = Object.values(SIDEBAR).flat();
+  expect(shown).toHaveLength(new Set(shown).size);
+  const inDocs = PAGES.filter((path) => path.startsWith('docs/') && path !== 'docs/README.md');
+  expect(shown.filter((path) => path.startsWith('docs/')).toSorted()).toEqual(inDocs.toSorted());
 });
 
 it('each event of a JSON line is explained, and no other', () => {

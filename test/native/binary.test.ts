@@ -225,6 +225,7 @@ it('no program holds a path of the machine that built it', () => {
 it.each([
   ['package-lock.json', 100],
   ['packaging/reference/package-lock.json', 20],
+  ['packaging/site/package-lock.json', 100],
 ])('npm takes no other bytes for a package of %s, and takes each from the registry', (file, least) => {
   const { packages } = JSON.parse(fs.readFileSync(file, 'utf8')) as {
     readonly packages: Readonly<Record<string, { readonly resolved?: string; readonly integrity?: string }>>;
