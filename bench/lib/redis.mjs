@@ -1,4 +1,4 @@
-// A Redis of its own for one measurement, on a Unix socket, with the settings that docs/many-tasks.md asks for.
+// A Redis of its own for one measurement, on a Unix socket, with the settings that docs/several-machines.md asks for.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';

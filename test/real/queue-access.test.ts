@@ -69,7 +69,7 @@ it('finds a server at its Unix socket', async () => {
   expect(await resultBy(`redis+unix://${socket}?name=lab&db=3`)).toBe('1\n');
 });
 
-it('needs a user who may do no more than docs/many-tasks.md says', async () => {
+it('needs a user who may do no more than docs/several-machines.md says', async () => {
   redis = await openRedis(place.dir);
   const rights = '~capture:* &* +@all -@dangerous +info +client';
   redis.cli('ACL', 'SETUSER', 'cap', 'on', '>s3cret', ...rights.split(' '));
