@@ -10,7 +10,7 @@ const HOME = 'docs/README.md';
 export const SIDEBAR: Readonly<Record<string, readonly string[]>> = {
   Start: inDocs('start/try install start/slurm start/spot start/kubernetes'),
   'How to': inDocs(
-    'which-role doctor schedulers preemption containers many-tasks several-machines after-the-run metrics library coming-from',
+    'which-role doctor schedulers preemption containers many-tasks several-machines after-the-run results metrics library coming-from',
   ),
   Reference: inDocs(
     'commands options messages semantics promises fault-matrix limits servers notice-sources object-layout',
