@@ -76,7 +76,7 @@ describe('the directory goes', () => {
   it('with an attempt that is preempted, before Slurm is asked to requeue it', async () => {
     const bin = path.join(place.dir, 'bin');
     fs.mkdirSync(bin);
-    const asks = `#!/bin/sh\nls -A ${tmp} >>${place.dir}/left; exec ${program('slurm-bin')}/scontrol "$@"`;
+    const asks = `#!/bin/sh\n[ "$1" != requeue ] || ls -A ${tmp} >>${place.dir}/left; exec ${program('slurm-bin')}/scontrol "$@"`;
     fs.writeFileSync(path.join(bin, 'scontrol'), asks, { mode: 0o755 });
     const run = start('echo 1 >k.chk; echo up; exec sleep 60', ['--requeue', 'slurm'], {
       PATH: `${bin}:${process.env['PATH'] ?? ''}`,
