@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { BIN, openPlace, program, type Place, type Run } from './support.ts';
+import { BIN, isAlive, openPlace, program, type Place, type Run } from './support.ts';
 
 let place: Place;
 beforeEach(() => {
@@ -22,8 +22,9 @@ const sh = (script: string): string[] => ['sh', '-c', script];
 
 describe('--requeue slurm', () => {
   const log = (): string => path.join(place.dir, 'scontrol.log');
+  // The sidecar asks, too, to say who sent SIGTERM.
   const asked = (): string[] =>
-    fs.existsSync(log()) ? fs.readFileSync(log(), 'utf8').trim().split('\n') : [];
+    fs.existsSync(log()) ? [...new Set(fs.readFileSync(log(), 'utf8').trim().split('\n'))] : [];
   const start = (script: string, env: NodeJS.ProcessEnv = {}): Run =>
     place.run(['-r', 'r.dat', '--requeue', 'slurm'], sh(script), {
       ...SLURM,
@@ -84,8 +85,10 @@ describe('--requeue slurm', () => {
       expect(run.stderr()).toMatch(/capture: job 7_3 is requeued\n$/);
     } finally {
       const pids = fs.readFileSync(left, 'utf8').trim().split('\n').map(Number);
-      // Both calls have left one, and it is still there.
-      expect(pids.map((pid) => process.kill(pid, 'SIGKILL'))).toEqual([true, true]);
+      // Each call has left one. Those of the launcher are still there.
+      const there = pids.filter((pid) => isAlive(pid));
+      for (const pid of there) process.kill(pid, 'SIGKILL');
+      expect(there.length).toBeGreaterThanOrEqual(2);
     }
   });
 

@@ -23,7 +23,7 @@ it('what a task has used is in the last record and in the last line, also if it 
   expect(used?.capture).toMatchObject({ cpuS: expect.any(Number), peakMemoryBytes: expect.any(Number) });
   const end = told(run.stderr()).find(({ event }) => event === 'end');
   expect(end).toMatchObject({ cpuS: used?.task?.cpuS, peakMemoryBytes: used?.task?.peakMemoryBytes });
-  expect(end?.msg).toMatch(/; peak memory \d+\.\d MiB, CPU [\d.]+ m?s -> file:/);
+  expect(end?.msg).toMatch(/; peak memory of the task \d+\.\d MiB, CPU [\d.]+ m?s -> file:/);
 });
 
 it('what orphans of the task have used counts, too', async () => {
