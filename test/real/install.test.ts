@@ -20,6 +20,7 @@ const INSTALLED = [
   'packaging',
   'package-lock.json',
   'src',
+  'tsconfig.json',
 ];
 const COMPILERS = ['cc', 'gcc', 'g++', 'c++', 'clang', 'make'];
 
