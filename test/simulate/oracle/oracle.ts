@@ -236,7 +236,8 @@ export class Oracle {
     // A stalled machine has no order with others.
     if (before === undefined || before.text === now.text || this.#freezes()) return;
     if (before.closed.attempt === now.closed.attempt) {
-      if (now.closed.order < before.closed.order)
+      // What a machine closed that was given up has no place in the order.
+      if (now.closed.order !== GONE && now.closed.order < before.closed.order)
         this.#find(
           'elder-after-younger',
           `${key} holds ${short(now.text)}, and held ${shown(before.closed)}`,
@@ -336,8 +337,10 @@ export class Oracle {
 
   /** True if requests are refused only now and then, and answered when they are retried. */
   #isReachable(): boolean {
-    const { outages, silences, lateArrivals } = this.#options.plan.weather;
-    return outages.length + silences + lateArrivals === 0 && !this.#isHurried() && !this.#freezes();
+    const { outages, deaf, silences, lateArrivals } = this.#options.plan.weather;
+    return (
+      outages.length + deaf.length + silences + lateArrivals === 0 && !this.#isHurried() && !this.#freezes()
+    );
   }
 
   /** There was time, so what the task has closed must be stored, under whatever name. */
