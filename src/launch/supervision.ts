@@ -169,8 +169,8 @@ export class Supervision {
     }
     if (isNotice) return this.#noticeSignal(signal);
     if (signal === 'SIGTERM') this.#lastCallSignal(signal);
-    // A signal after the task's end says nothing about its closes.
     if (canEndTask(signal)) this.#passedOn.add(signal);
+    // A signal after the task's end says nothing about its closes.
     if (canEndTask(signal) && this.#task !== undefined) {
       const lastCall = signal === 'SIGTERM';
       this.#options.tell({ kind: 'task-signalled', signal, atMs: clockMs(), lastCall });

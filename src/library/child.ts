@@ -36,7 +36,7 @@ export interface Words {
   readonly task?: readonly string[];
 }
 
-/** How a command ended, and what it has said of that. */
+/** How a command ended, and its events about that. */
 export interface Ended {
   /** As a shell has it: 128+N for a signal. */
   readonly status: ExitStatus;

@@ -195,8 +195,11 @@ function leaveCause({ pid, logFile }: LauncherLife, cause: StopCause): void {
   const name = path.basename(logFile) + STOP_FILE_ENDING;
   try {
     const fd = makePrivateFile(path.dirname(logFile), name);
-    fs.writeFileSync(fd, JSON.stringify(cause));
-    fs.closeSync(fd);
+    try {
+      fs.writeFileSync(fd, JSON.stringify(cause));
+    } finally {
+      fs.closeSync(fd);
+    }
   } catch {
     // there is one already, or no room for it
   }

@@ -21,7 +21,7 @@ export interface ArrayStatus {
   readonly now: string;
   /** How many indices are in each state. */
   readonly counts: Readonly<Record<State, number>>;
-  /** In order. Without `--array`, only those of which something is stored. */
+  /** In order. Without `--array`, only indices with stored objects. */
   readonly indices: readonly IndexStatus[];
 }
 

@@ -66,7 +66,7 @@ function isSolid({ kept, end }: AttemptRow): boolean {
   return kept > 0 || end === 'done';
 }
 
-/** An attempt of which nothing but its start is known is seen, too. */
+/** An attempt with no record but its start is visible, too. */
 function isHatched({ ran, kept, end }: AttemptRow): boolean {
   return ran > kept || (ran === 0 && end !== 'done');
 }
