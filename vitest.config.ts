@@ -1,6 +1,7 @@
 // The tests that need nothing but this machine, in two parts: `npm test` (quick) answers in some five minutes, `npm run
 // test:slow` takes what takes its time. By its file each test is found without a part: npx vitest run test/e2e/flush.test.ts.
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/longest-first.ts';
 
 /** Whole runs that a change of any line should see. The others wait for outages, deaths, notices and timers. */
 const QUICK_RUNS = [
@@ -38,6 +39,7 @@ export default defineConfig({
     // Real processes, signals and servers on two cores: more files at once only adds noise.
     maxWorkers: 2,
     pool: 'forks',
+    sequence: { sequencer: LongestFirst },
     // Bounds are for hangs. No test is tried again: one that fails now and then shows a race, in it or in capture.
     testTimeout: 120_000,
     hookTimeout: 120_000,

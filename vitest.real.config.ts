@@ -1,5 +1,6 @@
 // The real-world tests: test/real/run.sh starts what they need, then runs them with this configuration.
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/longest-first.ts';
 
 const CRASH = 'test/real/crash/*.test.ts';
 
@@ -11,6 +12,7 @@ export default defineConfig({
   test: {
     globalSetup: ['test/real/bucket.ts'],
     pool: 'forks',
+    sequence: { sequencer: LongestFirst },
     testTimeout: 180_000,
     hookTimeout: 180_000,
     projects: [
