@@ -1,7 +1,7 @@
 // `npm run bench`: measures capture and its rivals in turn, prints one table for each part and writes JSON and plots.
 //   npm run bench -- [part ...] [--rounds n] [--json file] [--tools a,b] [--large] [--tiny]
 //   npm run bench -- --report file     prints the tables of a JSON file again
-//   npm run bench -- --docs file       writes them, with the plots, into docs/dev/performance.md
+//   npm run bench -- --docs file       writes them, with the plots, into docs/dev/performance/figures.md
 // --large adds the largest sizes and the long waits; --tiny makes all so small that only its own test can want it.
 import fs from 'node:fs';
 import os from 'node:os';

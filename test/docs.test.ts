@@ -1,20 +1,26 @@
 // What docs/ promise is there: the tests that the pages name, the events of JSON lines, and the messages of a run.
 import fs from 'node:fs';
 import { expect, it } from 'vitest';
-import { anchorOf, SIDEBAR } from '../packaging/site/.vitepress/config.ts';
+import * as z from 'zod';
+import { anchorOf, SIDEBAR, topOf } from '../packaging/site/.vitepress/config.ts';
+import { statusesOf } from '../src/cli/help.ts';
+import { RUN_SPEC } from '../src/cli/run-spec.ts';
+import { EXIT } from '../src/model/exit-status.ts';
 import { EVENTS } from '../src/model/format/message-fields.ts';
+import { recordSchema } from '../src/model/format/records.ts';
+import { METRICS } from '../src/model/format/resources.ts';
 
 const ROOT = new URL('..', import.meta.url);
 const read = (path: string): string => fs.readFileSync(new URL(path, ROOT), 'utf8');
 const TESTS = fs.readdirSync(new URL('test', ROOT), { recursive: true, encoding: 'utf8' });
 
 /** The pages that people read, from the root of the project. */
-const PAGES = ['', 'docs/', 'docs/start/', 'docs/dev/', 'docs/dev/adr/'].flatMap((dir) =>
-  fs
-    .readdirSync(new URL(`./${dir}`, ROOT))
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `${dir}${name}`),
-);
+const PAGES = [
+  ...fs.readdirSync(ROOT),
+  ...fs
+    .readdirSync(new URL('docs', ROOT), { recursive: true, encoding: 'utf8' })
+    .map((name) => `docs/${name}`),
+].filter((path) => path.endsWith('.md'));
 
 interface Named {
   readonly file: string;
@@ -114,11 +120,89 @@ it('each page of docs/ stands once in the sidebar of the site, whose home is doc
   expect(shown.filter((path) => path.startsWith('docs/')).toSorted()).toEqual(inDocs.toSorted());
 });
 
+it('the sidebar shows at most twelve pages of a kind at first', () => {
+  const { Decisions: _, ...kinds } = SIDEBAR;
+  expect(Object.values(kinds).filter((pages) => topOf(pages).length > 12)).toEqual([]);
+});
+
+const linesOf = (page: string): number => read(page).split('\n').length - 1;
+
+it('what is promised stays as short as it was on one page', () => {
+  const pages = PAGES.filter((page) => /^docs\/semantics[./]/.test(page));
+  expect(pages.length).toBeGreaterThan(3);
+  expect(pages.map(linesOf).reduce((sum, lines) => sum + lines)).toBeLessThanOrEqual(622);
+});
+
+/** The rows of the table that begins with these words, without its head. */
+function tableOf(page: string, head: string): readonly string[] {
+  const lines = read(page).split('\n');
+  const rows = lines.slice(lines.findIndex((line) => line.startsWith(head)) + 2);
+  return rows.slice(
+    0,
+    rows.findIndex((line) => !line.startsWith('|')),
+  );
+}
+
+const cellOf = (row: string): string => row.split('|')[1] ?? '';
+
+/** The code in the first column. */
+const namedIn = (rows: readonly string[]): readonly string[] =>
+  rows.flatMap((row) => [...cellOf(row).matchAll(/`([^`]+)`/g)].map(([, name = '']) => name));
+
 it('each event of a JSON line is explained, and no other', () => {
-  const rows = read('docs/messages.md').split('| `event` | fields | |')[1] ?? '';
-  const cells = [...rows.matchAll(/^\|([^|]*)\|/gm)].map(([, cell = '']) => cell);
-  const named = cells.flatMap((cell) => [...cell.matchAll(/`([a-z-]+)`/g)].map(([, name = '']) => name));
-  expect(named.toSorted()).toEqual([...EVENTS].toSorted());
+  expect(namedIn(tableOf('docs/messages.md', '| `event` | fields |')).toSorted()).toEqual(
+    [...EVENTS].toSorted(),
+  );
+});
+
+it('each exit status of capture is explained, and no other; those of a run also in its help', () => {
+  const statuses = tableOf('docs/commands.md', '| status |').flatMap((row) =>
+    (cellOf(row).match(/\d+/g) ?? []).map(Number),
+  );
+  expect(statuses).toEqual(Object.values(EXIT));
+  expect(Object.keys(statusesOf(RUN_SPEC)).map(Number)).toEqual(
+    statuses.filter((status) => status !== EXIT.ok),
+  );
+});
+
+/** The paths of the fields of a record: `['end', 'status']`. */
+function fieldsOf(schema: z.core.JSONSchema._JSONSchema, above: readonly string[] = []): readonly string[][] {
+  if (typeof schema === 'boolean') return [];
+  const items = Array.isArray(schema.items) ? [] : [schema.items ?? false];
+  const inLists = [...items, ...(schema.anyOf ?? [])].flatMap((one) => fieldsOf(one, above));
+  const own = Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
+    const path = [...above, name];
+    return [path, ...fieldsOf(field, path)];
+  });
+  return [...inLists, ...own];
+}
+
+/** Where the page of records describes the fields of a field. */
+function descriptionOf(above: readonly string[]): string {
+  if (above.includes('resources') || above.includes('outOfMemory'))
+    return read('docs/object-layout/resources.md').replaceAll(/^```.*?^```/gms, '');
+  const page = read('docs/object-layout/records.md');
+  const isFile = above.some((name) => ['results', 'partials', 'members'].includes(name));
+  const heads = isFile ? ['A stored file'] : above.map((name) => `A generation's \`${name}\``);
+  const bullets = heads.map((head) => page.split(`- **${head}**`)[1]?.split(/^(?:- |\n)/m)[0]);
+  const row = tableOf('docs/object-layout/records.md', '| field |').find((line) =>
+    namedIn([line]).includes(above[0] ?? ''),
+  );
+  return bullets.find((bullet) => bullet !== undefined) ?? row ?? '';
+}
+
+it('each field of a record is explained, and no other', () => {
+  const fields = fieldsOf(z.toJSONSchema(recordSchema, { io: 'input' }));
+  expect(fields.length).toBeGreaterThan(100);
+  const named = namedIn(tableOf('docs/object-layout/records.md', '| field |'));
+  const top = fields.filter(({ length }) => length === 1).flat();
+  expect(named.toSorted()).toEqual([...top, 'sum'].toSorted());
+  const below = fields.filter(({ length }) => length > 1);
+  const isNamed = (path: readonly string[]): boolean =>
+    new RegExp(`\`[^\`]*\\b${path.at(-1)}\\b[^\`]*\``).test(descriptionOf(path.slice(0, -1)));
+  expect(below.filter((path) => !isNamed(path))).toEqual([]);
+  const lines = namedIn(tableOf('docs/object-layout/resources.md', '| line of `series` |'));
+  expect(lines.toSorted()).toEqual([...METRICS].toSorted());
 });
 
 /** Of each text that a run says at info or above, the first words that do not change. */

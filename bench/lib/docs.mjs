@@ -1,9 +1,9 @@
-// Puts the results into docs/dev/performance.md: all that stands below its last heading, and the plots beside it.
+// Puts the results into docs/dev/performance/figures.md, below its heading, and the plots beside it.
 import fs from 'node:fs';
 import { plotsOf } from './plots.mjs';
 import { report } from './report.mjs';
 
-const PAGE = new URL('../../docs/dev/performance.md', import.meta.url);
+const PAGE = new URL('../../docs/dev/performance/figures.md', import.meta.url);
 const PLOTS = new URL('../../docs/dev/performance/', import.meta.url);
 const HEADING = '## Figures\n';
 
@@ -13,6 +13,9 @@ export function writeDocs(results) {
   const plots = plotsOf(results);
   fs.mkdirSync(PLOTS, { recursive: true });
   for (const { name, svg } of plots) fs.writeFileSync(new URL(`${name}.svg`, PLOTS), svg);
-  const images = plots.map(({ name, title }) => `![${title}](performance/${name}.svg)`);
-  fs.writeFileSync(PAGE, `${[above + '\n' + report(results), '### Plots', ...images].join('\n\n')}\n`);
+  const images = plots.map(({ name, title }) => `![${title}](${name}.svg)`);
+  fs.writeFileSync(
+    PAGE,
+    `${[above + '\n' + report(results), '### Plots', images.join('\n')].join('\n\n')}\n`,
+  );
 }

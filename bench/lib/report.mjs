@@ -1,4 +1,4 @@
-// The results in markdown: what `npm run bench` prints, and what stands in docs/dev/performance.md.
+// The results in markdown: what `npm run bench` prints, and what stands in docs/dev/performance/figures.md.
 import { worded } from './figures.mjs';
 import { targetsOf } from './targets.mjs';
 

@@ -12,7 +12,7 @@ export interface MeasuredLevel {
 
 /** The level before anything was measured. */
 export const LEAST_LEVEL = 1;
-/** Levels above 3 never saved enough bytes to be worth their time (docs/dev/performance.md). */
+/** Levels above 3 never saved enough bytes to be worth their time (docs/dev/performance/results.md). */
 export const HIGHER_LEVELS: readonly number[] = [2, 3];
 
 /** A level must be this many times faster, or its output this many times smaller, to be preferred: each costs CPU. */

@@ -1,4 +1,4 @@
-// The bench runs, and its JSON has what docs/dev/performance.md shows. It measures next to nothing here, with no rival, and
+// The bench runs, and its JSON has what docs/dev/performance/figures.md shows. It measures next to nothing here, with no rival, and
 // no figure of time, CPU or memory decides anything.
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';

@@ -1,10 +1,14 @@
 // Holds what an option's spec says together with its line in docs/options.md, with the help, and with what is read.
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { ARRAY_COMMANDS } from '../../src/array/commands.ts';
 import { flushCommand } from '../../src/cli/flush.ts';
 import { optionsOf, RUN_OPTIONS } from '../../src/cli/options.ts';
 import { envNameOf, helpOf, type RunName } from '../../src/cli/options/spec.ts';
 import type { Outside } from '../../src/cli/options/outside.ts';
+import { SHIM_VARIABLES } from '../../src/launch/inherited.ts';
+import { MANY_COMMANDS } from '../../src/many/commands.ts';
+import { QUEUE_COMMANDS } from '../../src/many/queue/commands.ts';
 import { noFiles, optionOf, parse } from './given.ts';
 
 const NAMES = RUN_OPTIONS.map(({ name }) => name);
@@ -102,22 +106,42 @@ describe('docs/options.md', () => {
     );
   });
 
-  it('and each other page name no variable but those of options', () => {
-    const pages = ['', 'docs/'].flatMap((dir) =>
-      fs
-        .readdirSync(new URL(`./${dir}`, ROOT))
-        .filter((name) => name.endsWith('.md'))
-        .map((name) => `${dir}${name}`),
+  it('explains each other variable that is read, and no other', () => {
+    const sources = fs.readdirSync(new URL('src', ROOT), { recursive: true, encoding: 'utf8' });
+    const read = sources
+      .filter((path) => path.endsWith('.ts'))
+      .flatMap((path) => [...textOf(`src/${path}`).matchAll(/'(CAPTURE_[A-Z_]+)'/g)]);
+    const ofShim = textOf('bin/capture').matchAll(/\$\{?(CAPTURE_[A-Z_]+)/g);
+    const names = new Set([...read, ...ofShim].map(([, name = '']) => name));
+    const others = [...names].filter((name) => !OF_OPTIONS.has(name) && !OF_SHIM.has(name));
+    expect(others.toSorted()).toEqual([...OTHERS].toSorted());
+  });
+
+  it('and each other page name no variable but these', () => {
+    const inDocs = fs.readdirSync(new URL('docs', ROOT), { recursive: true, encoding: 'utf8' });
+    const pages = [...fs.readdirSync(ROOT), ...inDocs.map((name) => `docs/${name}`)].filter((name) =>
+      name.endsWith('.md'),
     );
     const named = pages.flatMap((path) => [...textOf(path).matchAll(/\bCAPTURE_[A-Z_]*[A-Z]/g)].map(String));
-    const known = new Set([...NAMES.map(envNameOf), ...NOT_OF_OPTIONS]);
     expect(named.length).toBeGreaterThan(5);
-    expect(named.filter((name) => !known.has(name))).toEqual([]);
+    expect(named.filter((name) => !OF_OPTIONS.has(name) && !OTHERS.has(name))).toEqual([]);
   });
 });
 
-/** Which Node to run with, a file of defaults, where a test's metadata service stands, and an option of the commands on a queue. */
-const NOT_OF_OPTIONS = ['CAPTURE_NODE', 'CAPTURE_CONFIG', 'CAPTURE_AZURE_METADATA_ENDPOINT', 'CAPTURE_QUEUE'];
+/** Each option of each command has one. */
+const OF_OPTIONS = new Set(
+  [
+    ...RUN_OPTIONS,
+    ...[...ARRAY_COMMANDS, ...MANY_COMMANDS, ...QUEUE_COMMANDS].flatMap(({ options }) => options),
+  ].map(({ name }) => envNameOf(name)),
+);
+/** From bin/capture to the launcher: nobody else sets them. */
+const OF_SHIM: ReadonlySet<string> = new Set(SHIM_VARIABLES);
+const OTHERS: ReadonlySet<string> = new Set(
+  [...(textOf('docs/options.md').split('## Other variables')[1] ?? '').matchAll(/^\| `(CAPTURE_\w+)`/gm)].map(
+    ([, name = '']) => name,
+  ),
+);
 
 describe.each(['run', 'watch', 'restore'] as const)('the help of %s', (command) => {
   it('says of each option what its spec says, with its default', () => {

@@ -99,7 +99,7 @@ it('the role of the AWS Batch job may do all that capture does under its prefix,
 });
 
 it('the page shows the same policy', () => {
-  const page = fs.readFileSync(path.join(ROOT, 'docs/preemption.md'), 'utf8');
+  const page = fs.readFileSync(path.join(ROOT, 'docs/preemption/aws-batch.md'), 'utf8');
   const [, shown = ''] = /```json\n(\{\n {2}"Version"[^]*?)```/.exec(page) ?? [];
   expect(JSON.parse(shown.replaceAll('my-bucket', 'lab'))).toEqual(JSON.parse(POLICY));
 });

@@ -1,11 +1,11 @@
 // Real programs that close a checkpoint several times a second and never rest: however they name their files, and
-// whatever else they keep open, a death of everything costs at most the bound of docs/semantics.md.
+// whatever else they keep open, a death of everything costs at most the bound of docs/semantics/checkpoints.md.
 import fs from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type Place } from '../e2e/support.ts';
 import { resumedAfterDeaths, type Program } from './resumed-within.ts';
 
-/** docs/semantics.md: no older is the newest committed set while the task writes. Sending one takes far less here. */
+/** docs/semantics/checkpoints.md: no older is the newest committed set while the task writes. Sending one takes far less here. */
 const BOUND_MS = 10_000;
 const LIMIT_MS = 400_000;
 const SEED = Date.now() % 2 ** 31;

@@ -6,21 +6,31 @@ import path from 'node:path';
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 const HOME = 'docs/README.md';
 
-/** What the sidebar shows: each page once. `test/docs.test.ts` finds one that is missing here. */
+/**
+ * What the sidebar shows: each page once, and those of `docs/<page>/` below `docs/<page>.md`. `test/docs.test.ts` finds one
+ * that is missing here.
+ */
 export const SIDEBAR: Readonly<Record<string, readonly string[]>> = {
   Start: inDocs('start/try install start/slurm start/spot start/kubernetes'),
   'How to': inDocs(
-    'which-role doctor schedulers preemption containers many-tasks several-machines after-the-run results metrics library coming-from',
+    'which-role doctor schedulers preemption preemption/slurm preemption/aws-batch preemption/second-by-second',
+    'containers many-tasks several-machines after-the-run after-the-run/run-again after-the-run/report results',
+    'metrics library coming-from',
   ),
   Reference: inDocs(
-    'commands options messages semantics promises fault-matrix limits servers notice-sources object-layout',
+    'commands options options/put options/workdir-auto messages',
+    'semantics semantics/checkpoints semantics/restarts semantics/end promises fault-matrix limits',
+    'servers notice-sources object-layout object-layout/records object-layout/resources',
   ),
   Explanation: inDocs('compared cost security'),
   'For developers': [
     'ARCHITECTURE.md',
     'CONTRIBUTING.md',
     'CHANGELOG.md',
-    ...inDocs('dev/performance dev/facts dev/simulator'),
+    ...inDocs(
+      'dev/performance dev/performance/one-run dev/performance/results dev/performance/arrays dev/performance/figures',
+      'dev/facts dev/simulator',
+    ),
   ],
   Decisions: fs
     .readdirSync(path.join(ROOT, 'docs/dev/adr'))
@@ -32,8 +42,19 @@ const SHOWN = new Set([HOME, ...Object.values(SIDEBAR).flat()]);
 /** Files that pages link to and that are no pages: the site has a copy of each. */
 const linked = new Set<string>();
 
-function inDocs(names: string): readonly string[] {
-  return names.split(' ').map((name) => `docs/${name}.md`);
+function inDocs(...lines: readonly string[]): readonly string[] {
+  return lines.flatMap((names) => names.split(' ')).map((name) => `docs/${name}.md`);
+}
+
+/** The page below which this one stands. */
+function parentOf(page: string, pages: readonly string[]): string | undefined {
+  const parent = `${path.dirname(page)}.md`;
+  return pages.includes(parent) ? parent : undefined;
+}
+
+/** What the sidebar shows at first: the others stand below one of these. */
+export function topOf(pages: readonly string[]): readonly string[] {
+  return pages.filter((page) => parentOf(page, pages) === undefined);
 }
 
 /** Where a page stands in the site. */
@@ -45,6 +66,10 @@ function titleOf(page: string): string {
   const [, title = page] = /^# (.*)$/m.exec(fs.readFileSync(path.join(ROOT, page), 'utf8')) ?? [];
   const short = title.replaceAll('`', '').replace('Five minutes: ', '');
   return short.charAt(0).toUpperCase() + short.slice(1);
+}
+
+function entryOf(page: string): { readonly text: string; readonly link: string } {
+  return { text: titleOf(page), link: `/${placeOf(page).replace(/\.md$/, '')}` };
 }
 
 /** The anchor of a heading, as forges make it. */
@@ -137,7 +162,10 @@ export default {
     sidebar: Object.entries(SIDEBAR).map(([text, pages]) => ({
       text,
       collapsed: text === 'Decisions',
-      items: pages.map((page) => ({ text: titleOf(page), link: `/${placeOf(page).replace(/\.md$/, '')}` })),
+      items: topOf(pages).map((page) => {
+        const below = pages.filter((other) => parentOf(other, pages) === page);
+        return { ...entryOf(page), ...(below.length > 0 && { collapsed: true, items: below.map(entryOf) }) };
+      }),
     })),
   },
 };

@@ -169,7 +169,7 @@ export interface ResourcesStatus {
   /** When the first step of the series begins, ISO 8601. */
   readonly from: string;
   readonly stepS: number;
-  /** By metric (docs/object-layout.md): one number for each step, a multiple of `unit`; null if nothing was measured. */
+  /** By metric (docs/object-layout/resources.md): one number for each step, a multiple of `unit`; null if nothing was measured. */
   readonly series: Readonly<Record<string, SeriesStatus | undefined>>;
 }
 

@@ -155,7 +155,7 @@ export function isLast(kind: RecordKind): kind is 'preempted' | 'failed' | 'ende
 
 const format = z.literal(1, 'another version of capture wrote it, and this one reads 1');
 
-const recordSchema = z.object({
+export const recordSchema = z.object({
   format,
   kind: z.enum(RECORD_KINDS),
   /** Unique id of the put that made this record. */

@@ -55,7 +55,7 @@ export type AdmissionVerdict =
       readonly has: number;
     };
 
-/** The runner and its sidecar (docs/dev/performance.md), with room for pushes in progress. */
+/** The runner and its sidecar (docs/dev/performance/arrays.md), with room for pushes in progress. */
 const SIDECAR_BYTES = 128 * 2 ** 20;
 /** The launcher of one task, and its state in the sidecar. */
 const LAUNCHER_BYTES = 15 * 2 ** 20;

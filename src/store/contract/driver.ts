@@ -27,7 +27,7 @@ const OUTAGE: Pace = { firstMs: 200, mostMs: 5000, budgets: 1 };
  * A server that answers "busy" is available, but serves others: thousands of tasks of an array may have started within
  * one second. More frequent retries would not help them overall. If each gave up after a minute, only the tasks that
  * the server can serve in that minute would start. With much longer pauses, some tasks of an array that is ended within
- * one second could not store their last record in the seconds that they have (docs/dev/performance.md, `starts`).
+ * one second could not store their last record in the seconds that they have (docs/dev/performance/arrays.md).
  */
 const BUSY: Pace = { firstMs: 1000, mostMs: 10_000, budgets: 10 };
 
