@@ -46,6 +46,16 @@ async function open(place: MetricsPlace): Promise<Metrics> {
 
 const LOOPBACK = { kind: 'listen', host: '127.0.0.1', port: 0 } as const;
 
+it('the page lists each number with its type, and no other', async () => {
+  const { where } = await open(LOOPBACK);
+  const types = [...(await (await fetch(where)).text()).matchAll(/^# TYPE (\w+) (\w+)$/gm)];
+  const page = fs.readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8');
+  const listed = [...page.matchAll(/^\| (`capture_[^|]*) \| (\w+) \|/gm)].flatMap(([, names = '', type]) =>
+    [...names.matchAll(/\w+/g)].map(([name]) => `${name} ${type}`),
+  );
+  expect(listed.toSorted()).toEqual(types.map(([, name, type]) => `${name} ${type}`).toSorted());
+});
+
 describe('on a port', () => {
   it('each number is a line with task, index and attempt', async () => {
     const { where } = await open(LOOPBACK);
