@@ -32,6 +32,7 @@ const WHY: Readonly<Record<string, string>> = {
   'many/queue/control.ts': 'a socket in the directory of workers, which is ours alone',
   'many/shared-sidecar.ts': 'a directory for us alone (mkdtemp)',
   'metrics/metrics.ts': 'the file that the user named, by a new one beside it (O_EXCL)',
+  'native/named-file.ts': 'the file that the user named, opened without waiting',
   'native/proc-reader.ts': '/proc',
   'native/remove-tree.ts': 'removes a tree, and follows no link in it',
   'native/shared-output.ts': '/proc/self/fd',

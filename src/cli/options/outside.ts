@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { errnoOf, reasonOf } from '../../model/errors.ts';
 import { decodePath, encodePath, showPath } from '../../model/path.ts';
+import { readNamedText } from '../../native/named-file.ts';
 import { caughtSignals, readProc } from '../../native/processes.ts';
 import type { ParentProcess } from '../../scheduler/slurm-job.ts';
 
@@ -12,7 +13,7 @@ export interface WorkdirProblem {
 }
 
 export interface Outside {
-  /** The text of a file, with non-UTF-8 names preserved. Throws like node:fs. */
+  /** {@link readNamedText} */
   readonly readText: (file: string) => string;
   /** Follows links. False also if a directory above it hides it. */
   readonly isFile: (file: string) => boolean;
@@ -28,7 +29,7 @@ export interface Outside {
 }
 
 export const realOutside: Outside = {
-  readText: (file) => decodePath(fs.readFileSync(encodePath(file))),
+  readText: readNamedText,
   isFile,
   workdirProblem: (dir) => {
     const at = encodePath(dir);

@@ -1,6 +1,5 @@
 // The connection to Redis or Valkey. It is opened and checked before anything else, so that a problem with the server
 // is reported in one line. Later it reconnects by itself, for as long as that takes.
-import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Log } from '../../log/log.ts';
@@ -8,6 +7,7 @@ import { CaptureError, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { type QueuePlace, showQueue } from '../../model/many/queue-url.ts';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
+import { readNamedFile } from '../../native/named-file.ts';
 import { hideFromOurUser } from '../../native/processes.ts';
 import { answerOf } from './answer.ts';
 
@@ -100,7 +100,7 @@ export function passwordOf({ password }: QueuePlace): string | undefined {
 
 function readCa(file: string): Buffer {
   try {
-    return fs.readFileSync(file);
+    return readNamedFile(file);
   } catch (error) {
     throw new CaptureError(EXIT.usage, `cannot read the certificates of --queue (ca): ${reasonOf(error)}`, {
       hint: 'name a PEM file: rediss://host:6379/name?ca=/etc/ssl/redis-ca.pem',

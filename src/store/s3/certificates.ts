@@ -1,7 +1,7 @@
 // Which certificates are trusted, for servers and proxies alike, and how an untrusted certificate is recognised in an
 // error.
-import { readFileSync } from 'node:fs';
 import { errnoOf } from '../../model/errors.ts';
+import { readNamedFile } from '../../native/named-file.ts';
 import { StoreError } from '../contract/store.ts';
 
 /** AWS_CA_BUNDLE replaces the built-in authorities, as in the AWS CLI. */
@@ -9,7 +9,7 @@ export function certificates(): Buffer | undefined {
   const path = process.env['AWS_CA_BUNDLE'];
   if (path === undefined || path === '') return undefined;
   try {
-    return readFileSync(path);
+    return readNamedFile(path);
   } catch (cause) {
     throw new StoreError('refused', `cannot read the certificates that AWS_CA_BUNDLE names (${path})`, {
       cause,
