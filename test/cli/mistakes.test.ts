@@ -235,6 +235,25 @@ describe('a mistake', () => {
   });
 });
 
+describe('a control character', () => {
+  it.each([
+    ['--sse', 'kms:alias/lab'],
+    ['--storage-class', 'STANDARD_IA'],
+    ['--tag', 'project=melt'],
+    ['--to', 's3://lab/melt'],
+    ['--from', 's3://lab/melt'],
+    ['--namespace', 'ada/melt'],
+    ['--task-name', 'lmp'],
+    ['--run', '17'],
+    ['--index', '3'],
+  ])('is refused in %s, which becomes a header or a key', (flag, value) => {
+    expect(mistakesOf([flag, value, ...TASK])).toEqual([]);
+    for (const control of ['\n', '\r', '\t', '\x01', '\x7f', '\x85'])
+      for (const text of [value + control, value.slice(0, -1) + control + value.slice(-1)])
+        expect(mistakesOf([flag, text, ...TASK]), JSON.stringify(text)).toHaveLength(1);
+  });
+});
+
 describe('a work directory', () => {
   let dir = '';
   beforeAll(() => {

@@ -11,7 +11,13 @@ import { retrying } from '../contract/driver.ts';
 import { type Access, StoreError, type OnTry, type StoreUse } from '../contract/store.ts';
 import { promised, refusalOf, xmlOf } from './answer.ts';
 import type { Keys, KeySource } from './credentials.ts';
-import { keysOfVariables, locationOf, newKeySource, type BucketLocation } from './environment.ts';
+import {
+  type BucketLocation,
+  keysOfVariables,
+  locationOf,
+  newKeySource,
+  refuseControlCharacters,
+} from './environment.ts';
 import { detailsOf, failureOf, mayBeExpired, type Failure } from './failure.ts';
 import { LateWrites } from './late.ts';
 import { refuseSpecialFiles } from './special-files.ts';
@@ -107,6 +113,7 @@ export async function openBucket(
     });
   }
   refuseSpecialFiles(process.env);
+  refuseControlCharacters(process.env);
   const location = await locationOf(name, settings.flags.includes(PATH_STYLE));
   const transport = openTransport(tuning);
   const isSession = isDirectory(name);

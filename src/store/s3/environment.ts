@@ -40,6 +40,26 @@ export interface BucketLocation {
   readonly reach: Reach | undefined;
 }
 
+/** Each becomes a part of an address, a header or a signature. */
+const PRINTABLE = [
+  'AWS_REGION',
+  'AWS_ENDPOINT_URL_S3',
+  'AWS_ENDPOINT_URL',
+  'AWS_PROFILE',
+  'AWS_ACCESS_KEY_ID',
+  'AWS_SECRET_ACCESS_KEY',
+  'AWS_SESSION_TOKEN',
+] as const;
+
+/** @throws StoreError if a variable has a control character: the SDK would read another region or server from it. */
+export function refuseControlCharacters(env: Readonly<Record<string, string | undefined>>): void {
+  const name = PRINTABLE.find((variable) => /\p{Cc}/u.test(env[variable] ?? ''));
+  if (name === undefined) return;
+  throw new StoreError('refused', `${name} has a control character, such as a line break`, {
+    hint: `set ${name} again, to one line without a tab`,
+  });
+}
+
 /** Reads the environment and the profile. For the region, it last asks EC2's metadata service. */
 export async function locationOf(bucket: string, pathStyle: boolean): Promise<BucketLocation> {
   nameHome();

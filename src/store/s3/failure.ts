@@ -97,6 +97,11 @@ const NO_CREDENTIALS: Meaning = {
   why: 'no credentials found',
   hint: 'set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
 };
+const UNPRINTABLE: Meaning = {
+  kind: 'denied',
+  why: 'the credentials have a character that no header can have',
+  hint: 'write key and session token again, in printable ASCII: in the AWS_* variables, or where the profile gets them',
+};
 const UNTRUSTED = {
   kind: 'refused',
   hint: 'set AWS_CA_BUNDLE to the file of its certificate authority',
@@ -172,6 +177,7 @@ function meaningOfStatus(status: number): Meaning {
 
 function meaningOfNetwork(error: unknown, name: string, code: string, endpoint: string): Meaning {
   if (/Credentials|TokenProviderError/.test(name)) return NO_CREDENTIALS;
+  if (code === 'ERR_INVALID_CHAR') return UNPRINTABLE;
   if (name === GIVEN_UP)
     return {
       kind: 'transient',

@@ -35,7 +35,7 @@ export const S3_OPTIONS = {
     help: 'how the server encrypts objects, if not as the bucket says',
     isForWrites: true,
     whyNot: (text) =>
-      /^(aes256|kms(:\S+)?)$/.test(text)
+      /^(aes256|kms(:[!-~]+)?)$/.test(text)
         ? undefined
         : { is: 'not one of kms, kms:<key id, ARN or alias>, aes256', example: 'kms:alias/lab' },
   },
@@ -96,6 +96,11 @@ function parseBucket({ text, source, shown }: GivenUrl): string | Mistake {
     };
   }
   const prefix = (match?.[2] ?? '').replaceAll(/^\/+|\/+$/g, '');
+  if (/\p{Cc}/u.test(prefix))
+    return {
+      message: `${shown}: a control character in the prefix`,
+      hint: `${source} s3://${bucket}/project/run`,
+    };
   if (
     prefix
       .split('/')

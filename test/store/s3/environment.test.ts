@@ -189,6 +189,19 @@ describe('a bucket is where the SDK finds it', () => {
     await expect(locationOf('lab', false)).rejects.toMatchObject({ name: 'StoreError', kind: 'refused' });
     await expect(locationOf('lab', false)).rejects.toThrow(message);
   });
+
+  it.each([
+    ['AWS_REGION', 'us-east-1\n'],
+    ['AWS_ENDPOINT_URL_S3', 'http://127.0.0.1:9/a\nb'],
+    ['AWS_ACCESS_KEY_ID', 'k\r'],
+    ['AWS_SECRET_ACCESS_KEY', 'my-secret\n'],
+    ['AWS_SESSION_TOKEN', 'my-secret\t'],
+  ])('or %s is refused for its control character, without its value', async (name, value) => {
+    restore = setEnv({ AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:9', [name]: value });
+    const error: unknown = await openS3('s3://lab/run7').catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ kind: 'refused', message: expect.stringContaining(name) as string });
+    expect(String(error)).not.toContain('my-secret');
+  });
 });
 
 describe('keys', () => {

@@ -87,6 +87,15 @@ describe('the S3 store says', () => {
     await expect(put(unknown)).rejects.toThrow('unknown access key (http 403, InvalidAccessKeyId, 1 try)');
   });
 
+  it('that no header can have the credentials', async () => {
+    const odd = await open({ ...server.env, AWS_SESSION_TOKEN: 'tok€n' });
+    await expect(put(odd)).rejects.toMatchObject({
+      kind: 'denied',
+      message: expect.stringContaining('a character that no header can have (ERR_INVALID_CHAR, 1 try)'),
+      hint: expect.stringContaining('printable ASCII'),
+    });
+  });
+
   it('that there are no credentials', async () => {
     const { AWS_ENDPOINT_URL_S3, AWS_REGION } = server.env;
     const none = await open(
