@@ -2,6 +2,7 @@
 // be read. Pure.
 import type { NamedRecord } from './details.ts';
 import { DAMAGED, stateText } from './state.ts';
+import { EXIT, type ExitStatus } from '../model/exit-status.ts';
 import type { AttemptStatus, State } from '../model/format/json-output.ts';
 import { isLast, type CaptureRecord } from '../model/format/records.ts';
 import { LAUNCHER_LOST } from '../model/outcome/verdict.ts';
@@ -28,10 +29,34 @@ export function attemptView(record: CaptureRecord, about: AboutAttempt): Attempt
   };
 }
 
-/** What the machine shows, or who asked the task to end; undefined: the attempt is done, or that is not known. */
+/**
+ * What the machine shows, who asked the task to end, or what capture's own status says; undefined: the attempt is done,
+ * or the status is the task's and nobody knows more.
+ */
 export function whyOf({ kind, end, stop }: CaptureRecord): string | undefined {
-  return kind === 'done' ? undefined : (end?.why ?? stop?.why);
+  if (kind === 'done') return undefined;
+  return end?.why ?? stop?.why ?? (kind === 'failed' ? ownWord(end) : undefined);
 }
+
+/** A status that is not the task's, or for which capture gives a reason. */
+function ownWord(end: CaptureRecord['end']): string | undefined {
+  if (end === undefined || (end.code === end.status && end.reason === undefined)) return undefined;
+  if (end.reason === LAUNCHER_LOST) return 'capture killed';
+  if (end.reason?.includes('--max-attempts') === true) return 'no more attempts';
+  return OWN_WORDS[end.status];
+}
+
+const OWN_WORDS: Readonly<Record<ExitStatus, string>> = {
+  [EXIT.usage]: 'wrong usage',
+  [EXIT.inputMissing]: 'input missing',
+  [EXIT.unavailable]: 'not started',
+  [EXIT.internal]: 'capture failed',
+  [EXIT.notStored]: 'not all stored',
+  [EXIT.preempted]: 'preempted',
+  [EXIT.fenced]: 'taken over',
+  [EXIT.notExecutable]: 'not executable',
+  [EXIT.notFound]: 'not found',
+};
 
 function howOf({ kind, end, stop }: CaptureRecord, { isNewest, state, damaged }: AboutAttempt): string {
   if (damaged !== undefined) {
