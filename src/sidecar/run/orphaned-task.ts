@@ -1,5 +1,4 @@
 // The processes of a task without a launcher: whoever finds such a task waits for them here, or ends them.
-import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../log/log.ts';
 import { KILL_AFTER_MS } from '../../model/relay.ts';
@@ -13,7 +12,6 @@ import {
   processTable,
   sendSignal,
 } from '../../native/processes.ts';
-import { isOursOrRoots, ROOT_UID } from '../../native/users.ts';
 
 /** Processes that are not our children end without notifying us: we look again after a growing pause. */
 const BACK_OFF: BackOff = { firstMs: 250, mostMs: 5000, factor: 1.5 };
@@ -25,8 +23,8 @@ const LOOK_EVERY_MS = 50;
 export class OrphanedTask {
   readonly #runToken: string;
   readonly #group: number | undefined;
-  /** The members of its group when the launcher was lost. */
-  readonly #known: ReadonlySet<string>;
+  /** The members of its group at the last look. */
+  #known: ReadonlySet<string>;
 
   /** `taskPid`: of the main process, and of its group if it has one; undefined if the launcher never said it. */
   constructor(runToken: string, taskPid: number | undefined) {
@@ -64,11 +62,15 @@ export class OrphanedTask {
     return processesWithEnvironment(`CAPTURED_RUN=${this.#runToken}`).filter((pid) => pid !== process.pid);
   }
 
-  /** Once the group is gone, another user's may get its number between two looks. */
+  /**
+   * While a member lives, the kernel gives the group's number to nobody else. If none of the last look is left, others
+   * may have it by now: what is left of the task is then found by its name alone.
+   */
   #members(table: ReadonlyMap<number, ProcessStat>): readonly number[] {
-    return membersOf(this.#group, table)
-      .filter((one) => this.#known.has(identityOf(one)) || isOursOrRoots(ownerOf(one)))
-      .map(([pid]) => pid);
+    const found = membersOf(this.#group, table);
+    if (!found.some((one) => this.#known.has(identityOf(one)))) return [];
+    this.#known = new Set(found.map(identityOf));
+    return found.map(([pid]) => pid);
   }
 }
 
@@ -96,9 +98,4 @@ function membersOf(group: number | undefined, table: ReadonlyMap<number, Process
 
 function identityOf([pid, { startTicks }]: Member): string {
   return `${pid} ${startTicks}`;
-}
-
-/** Of a process that is gone, root. */
-function ownerOf([pid]: Member): number {
-  return fs.statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid ?? ROOT_UID;
 }
