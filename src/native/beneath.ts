@@ -99,15 +99,20 @@ export function heldPath(root: WorkDir): string {
   return `/proc/self/fd/${root.fd}`;
 }
 
-/** Whether the work directory is still at its path. */
-export type Whereabouts = 'here' | 'moved' | 'removed';
+/** Whether the work directory is still at its path. `covered`: a file system is mounted over it, or above it. */
+export type Whereabouts = 'here' | 'moved' | 'removed' | 'covered';
 
 export function whereabouts({ fd, path }: WorkDir): Whereabouts {
   const held = fs.fstatSync(fd, { bigint: true });
-  const there = fs.statSync(encodePath(path), { bigint: true, throwIfNoEntry: false });
-  if (there?.ino === held.ino && there.dev === held.dev) return 'here';
+  const isAt = (name: string): boolean => {
+    const there = fs.statSync(encodePath(name), { bigint: true, throwIfNoEntry: false });
+    return there?.ino === held.ino && there.dev === held.dev;
+  };
+  if (isAt(path)) return 'here';
+  const now = currentPath(fd);
   // The kernel marks a directory that has no name any more (proc_pid_fd(5)).
-  return currentPath(fd).endsWith(' (deleted)') ? 'removed' : 'moved';
+  if (now.endsWith(' (deleted)')) return 'removed';
+  return isAt(now) ? 'moved' : 'covered';
 }
 
 /** The current path of an open directory. */

@@ -1,7 +1,11 @@
 // A task that cleans up behind itself: its own work directory is removed, or has another name, when it ends.
+import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { BIN, openPlace, sidecarOf, until, type Place } from './support.ts';
+
+/** A mount in a namespace of its own: nothing stays of it. */
+const mayMount = spawnSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0;
 
 let place: Place;
 beforeEach(() => {
@@ -66,6 +70,23 @@ it('a task that moves its work directory has all of it stored, and keeps the fil
   expect(warnings(run.stderr())).toEqual([expect.stringContaining('.moved')]);
   expect(fs.readFileSync(`${place.work}.moved/sub/late`, 'utf8')).toBe('late\n');
 }, 30_000);
+
+it.runIf(mayMount)(
+  'a task that mounts a file system over its work directory does not end as if all were stored',
+  async () => {
+    const covers = 'mount -t tmpfs none "$WORK" && cd "$WORK" && echo late > late';
+    try {
+      const run = place.run(['-r', '*'], task(`${STORED}; ${covers}; exit`));
+      expect(await run.status, run.stderr()).toBe(74);
+      expect(run.stderr()).toContain('NOT stored: . (a file system is mounted over it');
+    } finally {
+      execFileSync('umount', [place.work]);
+    }
+    expect(place.keys().toSorted()).toEqual(['r1.0', 'r2.0.zst']);
+    expect(fs.readdirSync(place.work)).toEqual(expect.arrayContaining(['r1', 'r2']));
+  },
+  30_000,
+);
 
 describe('what capture cannot clear away of its own', () => {
   it('costs litter, and not the run: everything is stored', async () => {

@@ -235,7 +235,7 @@ function checkpointsToReclaim({
   });
 }
 
-/** False, with a warning, if the task has moved or removed the work directory. */
+/** False, with a warning, if the work directory is not at its path any more. */
 function isInPlace({ root, log }: Needs<'root' | 'log'>): boolean {
   switch (whereabouts(root)) {
     case 'here':
@@ -247,6 +247,9 @@ function isInPlace({ root, log }: Needs<'root' | 'log'>): boolean {
       return false;
     case 'removed':
       log.warn('the task has removed its work directory: what was stored before stays stored');
+      return false;
+    case 'covered':
+      log.warn('a file system is mounted over the work directory: local files stay below it');
       return false;
   }
 }

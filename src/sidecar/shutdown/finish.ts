@@ -7,7 +7,7 @@ import { type TaskEnding, isSuspect } from '../../model/file/suspect.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import { type Verdict, verdictOf } from '../../model/outcome/verdict.ts';
 import type { RelPath } from '../../model/path.ts';
-import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
+import { lstatBeneath, whereabouts, type WorkDir } from '../../native/beneath.ts';
 import { reached } from '../../native/failpoint.ts';
 import { factsBeneath } from '../../native/files.ts';
 import { isLost, StoreError } from '../../store/contract/store.ts';
@@ -132,6 +132,8 @@ async function finalScan(parts: FinishParts, deadline: AbortSignal): Promise<rea
     if (!deadline.aborted) throw error;
     unseen.set('.', 'no time was left to look for what gave no event');
   }
+  if (whereabouts(context.root) === 'covered')
+    unseen.set('.', 'a file system is mounted over it: what was closed on that is not seen');
   dropOlder(parts);
   return [...unseen].map(([path, why]) => ({ path, why }));
 }
