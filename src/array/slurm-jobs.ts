@@ -69,7 +69,11 @@ export class SlurmJobs {
     const found = await look();
     const rows = rowsToAsk(found, asked).filter((row) => !this.#gone.has(attemptOf(row)));
     const jobs = rows.length === 0 ? new Map<string, AttemptJob>() : await this.#jobsOf(asked.array, rows);
-    const states = await this.#states([...jobs.values()].map(({ id }) => id));
+    const fresh = freshJobs(jobs, found, this.#config);
+    const states = await this.#states(
+      [...jobs.values()].map(({ id }) => id),
+      fresh,
+    );
     const open = new Set(rows.filter(({ newest }) => !isLast(newest.kind)).map(attemptOf));
     const gone = [...jobs.keys()].filter(
       (attempt) => open.has(attempt) && states.ended.has(jobs.get(attempt)?.id ?? ''),
@@ -119,8 +123,8 @@ export class SlurmJobs {
     return job;
   }
 
-  /** A job that is in neither set may run. */
-  async #states(jobs: readonly string[]): Promise<SlurmStates> {
+  /** A job that is in neither set may run. `fresh`: jobs that squeue must show, running or ended. */
+  async #states(jobs: readonly string[], fresh: ReadonlySet<string>): Promise<SlurmStates> {
     if (jobs.length === 0) return { alive: new Set(), ended: new Set() };
     const config = this.#config;
     const shown = config === undefined ? undefined : await this.#ask('squeue', SQUEUE, squeueStates);
@@ -129,8 +133,11 @@ export class SlurmJobs {
     const silent = jobs.filter((job) => !alive.has(job) && !ended.has(job)).slice(0, MOST_JOBS);
     if (silent.length === 0) return { alive, ended };
     // Below its header, squeue shows each job that runs or waits, unless it hides those of other users.
-    if (shown !== undefined && config?.hidesJobs === false)
-      return { alive, ended: new Set([...ended, ...silent]) };
+    if (shown !== undefined && config?.hidesJobs === false) {
+      const missing = silent.find((job) => fresh.has(job));
+      if (missing === undefined) return { alive, ended: new Set([...ended, ...silent]) };
+      this.#problem ??= `squeue: it does not show job ${missing}, which gave a sign of life within MinJobAge`;
+    }
     const accounts = config === undefined ? undefined : await this.#ask('sacct', sacct(silent), slurmStates);
     this.#tellProblem();
     return { alive, ended: new Set([...ended, ...(accounts?.ended ?? [])]) };
@@ -189,6 +196,21 @@ function rowsToAsk({ rows, nowMs }: Survey, { staleAfterMs, all }: Asked): reado
 
 function attemptOf({ index, newest }: IndexRow): string {
   return `${index}/${newest.attempt}`;
+}
+
+/** Between the look at the store and Slurm's answer, or while the clock of a store is set. */
+const FRESH_LESS_MS = 60_000;
+
+/** Jobs that ended less than MinJobAge ago, if at all: a controller that does not show them has lost its state. */
+function freshJobs(
+  jobs: ReadonlyMap<string, AttemptJob>,
+  { rows, nowMs }: Survey,
+  config: SlurmConfig | undefined,
+): ReadonlySet<string> {
+  const sinceMs = nowMs - ((config?.minJobAgeMs ?? 0) - FRESH_LESS_MS);
+  const isFresh = ({ seenMs }: IndexRow): boolean =>
+    seenMs !== undefined && seenMs > sinceMs && seenMs <= nowMs;
+  return new Set(rows.filter(isFresh).flatMap((row) => jobs.get(attemptOf(row))?.id ?? []));
 }
 
 /** The indices that the same Slurm arrays still run, or are going to. */

@@ -8,19 +8,25 @@ export interface SlurmConfig {
   readonly hidesJobs: boolean;
   /** From SIGTERM to SIGKILL. */
   readonly killWaitMs: number | undefined;
+  /** How long squeue still shows a job that has ended. */
+  readonly minJobAgeMs: number | undefined;
 }
 
 /** Its lines are `Name   = value` (scontrol(1)); KillWait is `30 sec`. Undefined if it names no cluster. */
 export function slurmConfig(text: string): SlurmConfig | undefined {
   const value = (name: string): string | undefined => new RegExp(`^${name} *= (.*?) *$`, 'm').exec(text)?.[1];
-  const killWait = /^(\d+) sec$/.exec(value('KillWait') ?? '')?.[1];
+  const msOf = (name: string): number | undefined => {
+    const seconds = /^(\d+) sec$/.exec(value(name) ?? '')?.[1];
+    return seconds === undefined ? undefined : Number(seconds) * 1000;
+  };
   const isPrivate = value('PrivateData')?.split(',');
   const cluster = value('ClusterName');
   if (cluster === undefined) return undefined;
   return {
     cluster,
     hidesJobs: isPrivate === undefined || isPrivate.includes('jobs'),
-    killWaitMs: killWait === undefined ? undefined : Number(killWait) * 1000,
+    killWaitMs: msOf('KillWait'),
+    minJobAgeMs: msOf('MinJobAge'),
   };
 }
 

@@ -36,7 +36,7 @@ describe('a failed attempt', () => {
 
   it('says first who asked it to end', () => {
     const stop = { reason: 'x', why: 'time limit' };
-    expect(why({ status: EXIT.notStored, code: 0 }, { stop } as Partial<CaptureRecord>)).toBe('time limit');
+    expect(why({ status: EXIT.notStored, code: 0 }, { stop })).toBe('time limit');
   });
 });
 

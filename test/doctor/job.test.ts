@@ -35,7 +35,12 @@ describe('the scheduler', () => {
   ])(
     'that kills after %d ms and not after 30 s is told, with the grace that fits',
     async (killWaitMs, mend) => {
-      const askSlurm: Job['askSlurm'] = async () => ({ cluster: 'lab', hidesJobs: false, killWaitMs });
+      const askSlurm: Job['askSlurm'] = async () => ({
+        cluster: 'lab',
+        hidesJobs: false,
+        killWaitMs,
+        minJobAgeMs: undefined,
+      });
       const found = await examineScheduler({ ...job({ SLURM_JOB_ID: '12' }), askSlurm });
       expect(found).toMatchObject({ level: 'warn' });
       expect(found).toHaveProperty('mend', expect.stringContaining(mend));

@@ -6,10 +6,16 @@ describe('slurmConfig', () => {
 ClusterName             = lab
 KillWait                = 6 sec
 PrivateData             = none
+MinJobAge               = 300 sec
 `;
 
-  it('reads the cluster, who may see jobs, and the time from SIGTERM to SIGKILL', () => {
-    expect(slurmConfig(CONFIG)).toEqual({ cluster: 'lab', hidesJobs: false, killWaitMs: 6000 });
+  it('reads the cluster, who may see jobs, the time from SIGTERM to SIGKILL, and how long ended jobs are shown', () => {
+    expect(slurmConfig(CONFIG)).toEqual({
+      cluster: 'lab',
+      hidesJobs: false,
+      killWaitMs: 6000,
+      minJobAgeMs: 300_000,
+    });
     expect(slurmConfig(CONFIG.replace('none', 'accounts,jobs'))).toMatchObject({ hidesJobs: true });
   });
 
@@ -18,6 +24,7 @@ PrivateData             = none
       cluster: 'lab',
       hidesJobs: true,
       killWaitMs: undefined,
+      minJobAgeMs: undefined,
     });
     expect(slurmConfig('KillWait = 6 sec\n')).toBeUndefined();
   });

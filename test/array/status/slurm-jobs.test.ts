@@ -182,6 +182,26 @@ describe('an index that runs', () => {
     expect(counts).toMatchObject({ stale: 1, running: 1 });
   });
 
+  it('runs if it gave a sign of life since squeue must show its job, though squeue shows none', async () => {
+    claim(0);
+    claim(1);
+    answers('scontrol', 'ClusterName = lab\nPrivateData = none\nMinJobAge = 300 sec\n');
+    answers('squeue', HEADER);
+    answers('sacct', '100|CANCELLED by 1000\n');
+    const { stdout, stderr } = await capture(['status', '--json']);
+    expect(JSON.parse(stdout)).toMatchObject({ counts: { running: 1, stale: 1 } });
+    expect(stderr).toContain('squeue: it does not show job 100, which gave a sign of life within MinJobAge');
+  });
+
+  it('is stale if its sign of life is older than that', async () => {
+    claim(0);
+    answers('scontrol', 'ClusterName = lab\nPrivateData = none\nMinJobAge = 60 sec\n');
+    answers('squeue', HEADER);
+    const { stdout, stderr } = await capture(['status', '--json']);
+    expect(JSON.parse(stdout)).toMatchObject({ counts: { running: 0, stale: 1 } });
+    expect(stderr).toBe('');
+  });
+
   it('keeps the record that its task leaves while Slurm is asked', async () => {
     claim(0);
     claim(1);
