@@ -13,7 +13,9 @@ const HOME = 'docs/README.md';
 export const SIDEBAR: Readonly<Record<string, readonly string[]>> = {
   Start: inDocs('start/try install start/slurm start/spot start/kubernetes'),
   'How to': inDocs(
-    'which-role doctor schedulers preemption preemption/slurm preemption/aws-batch preemption/second-by-second',
+    'which-role which-role/gromacs which-role/lammps which-role/quantum-espresso which-role/openfoam',
+    'which-role/pytorch which-role/r which-role/python which-role/pipelines',
+    'doctor schedulers preemption preemption/slurm preemption/aws-batch preemption/second-by-second',
     'containers many-tasks several-machines after-the-run after-the-run/run-again after-the-run/report results',
     'metrics library coming-from',
   ),
