@@ -5,12 +5,13 @@ import { differAfterKill, KILLED_AT_SUM, type Example } from '../examples/killed
 
 const EXAMPLES: Readonly<Record<string, Example>> = {
   gromacs: {
-    shorter: "sed -i '/^nsteps/s/50000/8000/' md.mdp; sed -i 's/-cpt 0.1/-cpt 0.02/' run.sh",
+    shorter: "sed -i '/^nsteps/s/100000/5000/' md.mdp; sed -i 's/-cpt 0.1/-cpt 0.01/' run.sh",
     reference: 'gmx mdrun -s topol.tpr -nt 1 -reprod',
     same: ['confout.gro', 'traj_comp.xtc'],
   },
   lammps: {
-    reference: 'lmp -in ../slurm/in.melt',
+    shorter: "sed -i 's/-in in.melt/& -var cells 6/' run.sh",
+    reference: 'lmp -in ../slurm/in.melt -var cells 6',
     same: ['final.data', 'frame.500.dump', 'frame.6000.dump'],
   },
   'python-numpy': { reference: './walk.py 40', same: ['final.npy'] },
