@@ -1,7 +1,8 @@
 #!/bin/bash
-# The real-world tests: real LAMMPS and SQLite, GNU parallel, a real Slurm, a real Ceph object store, several machines on
-# a real Redis, all on loopback; the pages of capture report, capture queue ui and the documentation site in a real
-# Chromium; and what npm installs without a compiler, on newer Nodes; and signatures, beside those of botocore.
+# The real-world tests: real LAMMPS and SQLite, and the examples of programs in real programs; GNU parallel, a real Slurm, a
+# real Ceph object store, several machines on a real Redis, all on loopback; the pages of capture report, capture queue ui
+# and the documentation site in a real Chromium; and what npm installs without a compiler, on newer Nodes; and signatures,
+# beside those of botocore.
 # `npm run test:real [-- vitest options]`.
 # Installs what is missing (Debian packages), stops everything it starts on every way out, never skips.
 set -euo pipefail
