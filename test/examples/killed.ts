@@ -50,6 +50,8 @@ export async function differAfterKill(
       TMPDIR: place.dir,
       OMP_NUM_THREADS: '1',
       OMPI_MCA_btl: 'self,vader',
+      // A killed rank leaves its shared memory there.
+      OMPI_MCA_btl_vader_backing_directory: place.dir,
       OMPI_MCA_plm: 'isolated',
       OMPI_ALLOW_RUN_AS_ROOT: '1',
       OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1',
