@@ -127,6 +127,10 @@ it('the sidebar shows at most twelve pages of a kind at first', () => {
 
 const linesOf = (page: string): number => read(page).split('\n').length - 1;
 
+it('each page has at most 250 lines', () => {
+  expect(PAGES.filter((page) => page !== 'CHANGELOG.md' && linesOf(page) > 250)).toEqual([]);
+});
+
 it('what is promised stays as short as it was on one page', () => {
   const pages = PAGES.filter((page) => /^docs\/semantics[./]/.test(page));
   expect(pages.length).toBeGreaterThan(3);

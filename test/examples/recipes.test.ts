@@ -6,7 +6,7 @@ import { compileManifest, type Roles } from '../../src/model/file/manifest.ts';
 import { parsed } from '../cli/given.ts';
 
 const PAGE = readFileSync('docs/which-role.md', 'utf8');
-const HOW_TO = readdirSync('docs/how-to').map((name) => readFileSync(`docs/how-to/${name}`, 'utf8'));
+const HOW_TO = readdirSync('docs/which-role').map((name) => readFileSync(`docs/which-role/${name}`, 'utf8'));
 const joined = (text: string): string => text.replaceAll(/\\\n\s*/g, ' ').trim();
 const LINES = [PAGE, ...HOW_TO].flatMap((page) =>
   [...page.matchAll(/^```sh\n(.*?)^```/gms)]

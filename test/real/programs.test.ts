@@ -1,5 +1,6 @@
 // The examples of programs, as their README runs them, in real programs: everything is killed in the middle, and what the
 // second run stores is what the program makes without capture and without a kill.
+import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { differAfterKill, KILLED_AT_SUM, type Example } from '../examples/killed.ts';
 
@@ -21,7 +22,8 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   mpi: { reference: 'mpirun -n 2 ./sum.py 40', same: ['sum.txt'] },
   // The last digits of its energies depend on where it began: expected.txt has the others.
   'quantum-espresso': { reference: 'true', same: [] },
-  pytorch: { reference: './train.py 40', same: ['model.txt'] },
+  // PyTorch takes minutes to install: its example is run where it is installed.
+  ...(hasTorch() ? { pytorch: { reference: './train.py 40', same: ['model.txt'] } } : {}),
   snakemake: {
     reference: './snake.sh',
     same: ['results/total.txt'],
@@ -29,6 +31,10 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
     resumes: /^sum +[1-5] /m,
   },
 };
+
+function hasTorch(): boolean {
+  return spawnSync('/usr/bin/python3', ['-c', 'import torch']).status === 0;
+}
 
 describe.concurrent('the example', () => {
   it.each(Object.entries(EXAMPLES))(

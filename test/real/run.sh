@@ -8,14 +8,14 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-readonly packages=(lmod buildah debootstrap binutils ceph-mon ceph-osd ceph-common radosgw lammps openmpi-bin slurmctld slurmd slurm-client python3 parallel chromium fonts-dejavu-core redis-server openssl systemd python3-botocore procps gromacs quantum-espresso r-base-core python3-numpy python3-h5py python3-mpi4py python3-torch snakemake)
+readonly packages=(lmod buildah debootstrap binutils ceph-mon ceph-osd ceph-common radosgw lammps openmpi-bin slurmctld slurmd slurm-client python3 parallel chromium fonts-dejavu-core redis-server openssl systemd python3-botocore procps gromacs quantum-espresso r-base-core python3-numpy python3-h5py python3-mpi4py snakemake)
 readonly programs=(buildah debootstrap readelf ceph-mon ceph-osd ceph radosgw radosgw-admin lmp mpirun slurmctld slurmd sbatch python3 parallel chromium redis-server redis-cli openssl systemd-analyze pgrep gmx pw.x Rscript snakemake)
 
 say() { echo "test:real: $*" >&2; }
 
 missing() {
   for program in "${programs[@]}"; do command -v "$program" >/dev/null || echo "$program"; done
-  for module in botocore numpy h5py mpi4py torch; do /usr/bin/python3 -c "import $module" 2>/dev/null || echo "python3-$module"; done
+  for module in botocore numpy h5py mpi4py; do /usr/bin/python3 -c "import $module" 2>/dev/null || echo "python3-$module"; done
   [ -e /usr/share/lmod/lmod/init/bash ] || echo lmod
 }
 
