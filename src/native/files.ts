@@ -250,7 +250,7 @@ export function leftMs(forMs: number, ageMs: number): number {
 }
 
 /** No program can set a ctime: if it has no fraction, the file system keeps none. */
-export function hasWholeSeconds({ ctimeNs }: FileFacts): boolean {
+function hasWholeSeconds({ ctimeNs }: FileFacts): boolean {
   return BigInt(ctimeNs) % NS_PER_S === 0n;
 }
 

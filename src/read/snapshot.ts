@@ -14,8 +14,8 @@ import { type RelPath, showPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
 import {
   createUnnamed,
+  factsBeneath,
   factsOf,
-  hasWholeSeconds,
   leftMs,
   openBeneath,
   unseenForMs,
@@ -69,7 +69,7 @@ export function openSnapshot(root: WorkDir, path: RelPath, rules: SnapshotRules)
   }
   let opened: Opened | undefined;
   try {
-    opened = inspect(fd, path, rules);
+    opened = inspect(root, path, fd, rules);
     return opened;
   } finally {
     if (opened?.kind !== 'open') fs.closeSync(fd);
@@ -81,15 +81,23 @@ function openAgain({ fd }: HeldState): number {
   return fs.openSync(`/proc/self/fd/${fd}`, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
 }
 
-function inspect(fd: number, path: RelPath, rules: SnapshotRules): Opened {
+/**
+ * True if a file that is held open has not been written to. What takes its name away changes its ctime (inode(7)). While it
+ * has its name, a new ctime may be that of a write after which the program has put the mtime back (utimensat(2)).
+ */
+export function isAsHeld(root: WorkDir, path: RelPath, now: Fingerprint, held: Fingerprint): boolean {
+  if (sameFingerprint(now, held)) return true;
+  return sameContentFingerprint(now, held) && factsBeneath(root, path)?.ino !== held.ino;
+}
+
+function inspect(root: WorkDir, path: RelPath, fd: number, rules: SnapshotRules): Opened {
   const state = writerState(fd);
   if (state === 'writer') return { kind: 'writer' };
   const facts = factsOf(fd);
   if (rules.expected !== undefined && !sameFingerprint(facts, rules.expected)) return { kind: 'moved' };
-  // Its ctime shows when its name vanished, so it is not compared.
-  if (rules.held !== undefined && !sameContentFingerprint(facts, rules.held.facts)) return { kind: 'moved' };
-  const changedNs = hasWholeSeconds(facts) ? facts.ctimeNs : facts.mtimeNs;
-  const ageMs = rules.nowMs - Number(BigInt(changedNs) / 1_000_000n);
+  if (rules.held !== undefined && !isAsHeld(root, path, facts, rules.held.facts)) return { kind: 'moved' };
+  // No program can set a ctime (utimensat(2)).
+  const ageMs = rules.nowMs - Number(BigInt(facts.ctimeNs) / 1_000_000n);
   const type = (): number => fileSystemType(`/proc/self/fd/${fd}`);
   const waitMs =
     state === 'unknown'

@@ -19,14 +19,20 @@ describe('on a kernel that does not show every write', () => {
 
   it('asks to wait for a file that was written just now', () => {
     dir.write('r.dat', 'content');
-    const opened = openSnapshot(dir, 'r.dat', { kernelRelease: OLD, nowMs: mtimeMs('r.dat') + 5 });
+    const opened = openSnapshot(dir, 'r.dat', { kernelRelease: OLD, nowMs: changedMs('r.dat') + 5 });
     expect(opened).toEqual({ kind: 'fresh', waitMs: 15, facts: dir.facts('r.dat') });
+  });
+
+  it('asks to wait also if the program has put its time back', () => {
+    dir.write('r.dat', 'content');
+    fs.utimesSync(path.join(dir.path, 'r.dat'), 1, 1);
+    const opened = openSnapshot(dir, 'r.dat', { kernelRelease: OLD, nowMs: changedMs('r.dat') + 5 });
+    expect(opened).toMatchObject({ kind: 'fresh', waitMs: 15 });
   });
 
   it('opens the file when it still has the same state after that, whatever the clocks say', () => {
     dir.write('r.dat', 'content');
-    fs.utimesSync(path.join(dir.path, 'r.dat'), 4e9, 4e9);
-    const rules = { kernelRelease: OLD, nowMs: Date.now() };
+    const rules = { kernelRelease: OLD, nowMs: changedMs('r.dat') - 1000 };
     const opened = openSnapshot(dir, 'r.dat', rules);
     expect(opened).toMatchObject({ kind: 'fresh', waitMs: 20 });
     const again = openSnapshot(dir, 'r.dat', { ...rules, seen: dir.facts('r.dat') });
@@ -38,7 +44,7 @@ describe('on a kernel that does not show every write', () => {
     dir.write('r.dat', 'content');
     const seen = dir.facts('r.dat');
     dir.write('r.dat', 'again');
-    const rules = { kernelRelease: OLD, nowMs: mtimeMs('r.dat'), seen };
+    const rules = { kernelRelease: OLD, nowMs: changedMs('r.dat'), seen };
     expect(openSnapshot(dir, 'r.dat', rules)).toEqual({ kind: 'moved' });
   });
 });
@@ -53,7 +59,7 @@ it('asks to wait for it on a file system with coarse times, too, whatever the ke
     await once(other.stdout, 'data');
     const fd = fs.openSync(`/proc/${other.pid}/root${place}/r.dat`, 'r');
     const facts = factsOf(fd);
-    const nowMs = Number(BigInt(facts.mtimeNs) / 1_000_000n) + 5;
+    const nowMs = Number(BigInt(facts.ctimeNs) / 1_000_000n) + 5;
     const opened = openSnapshot(dir, 'r.dat', { held: { fd, facts }, kernelRelease: '6.18.0', nowMs });
     expect(opened).toEqual({ kind: 'fresh', waitMs: 15, facts });
     fs.closeSync(fd);
@@ -99,8 +105,8 @@ it('finds a later writer and a later change, and finds nothing when there was no
   close(snapshot);
 });
 
-function mtimeMs(name: string): number {
-  return Number(BigInt(dir.facts(name).mtimeNs) / 1_000_000n);
+function changedMs(name: string): number {
+  return Number(BigInt(dir.facts(name).ctimeNs) / 1_000_000n);
 }
 
 function close({ fd }: Snapshot): void {

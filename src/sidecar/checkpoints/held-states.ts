@@ -3,13 +3,14 @@
 // the descriptor. This costs the disk space of removed files until the set is sent. Files of a file server are never
 // held: there, an unlinked file that is open keeps its directory from being removed.
 import fs from 'node:fs';
-import { type FileFacts, sameContentFingerprint, sameFingerprint } from '../../model/file/file-state.ts';
+import { type FileFacts, sameFingerprint } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
 import { heldPath, type WorkDir } from '../../native/beneath.ts';
 import { factsOf, openBeneath } from '../../native/files.ts';
 import { fileSystemType, networkFileSystem } from '../../native/network-files.ts';
 import { shareOfOpenFiles } from '../../native/processes.ts';
 import type { HeldState } from '../../read/reading.ts';
+import { isAsHeld } from '../../read/snapshot.ts';
 
 /** If a set has more files, the others are read while their names exist. */
 const MOST_HELD = 256;
@@ -47,7 +48,7 @@ export class HeldStates {
   /** True while the held file has not been written to. */
   isWhole(path: RelPath): boolean {
     const held = this.#held.get(path);
-    return held !== undefined && sameContentFingerprint(factsOf(held.fd), held.facts);
+    return held !== undefined && isAsHeld(this.#root, path, factsOf(held.fd), held.facts);
   }
 
   /** The descriptor stays open while `read` runs. */

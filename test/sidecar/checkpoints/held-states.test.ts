@@ -42,6 +42,14 @@ it('a state that is written to is no longer whole', () => {
   expect(states.isWhole('ck.1')).toBe(false);
 });
 
+it('a write shows, although the program puts the time of the file back', () => {
+  fs.utimesSync(`${dir.path}/ck.1`, 1, 1);
+  hold('ck.1');
+  fs.writeFileSync(`${dir.path}/ck.1`, 'STATE', { flag: 'r+' });
+  fs.utimesSync(`${dir.path}/ck.1`, 1, 1);
+  expect(states.isWhole('ck.1')).toBe(false);
+});
+
 it('only the requested state is held', () => {
   const facts = dir.facts('ck.1');
   dir.write('ck.1', 'another');

@@ -123,6 +123,12 @@ export class FileSystem {
     inode.ctimeNs = this.#nowNs();
   }
 
+  /** utimensat(2) */
+  setTime(inode: Inode, mtimeNs: bigint): void {
+    inode.mtimeNs = mtimeNs;
+    inode.ctimeNs = this.#nowNs();
+  }
+
   #drop(dentry: Dentry): void {
     dentry.isLinked = false;
     const { inode } = dentry;

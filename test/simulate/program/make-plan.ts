@@ -110,6 +110,7 @@ export function makePlan(seed: number): Plan {
     ...random.pick([...OLDER, { osRelease: '6.14.0', tickMs: 0 }]),
     ...(isQuick ? SLOWEST_TICK : {}),
     ...(make.chance(0.1) ? WHOLE_SECONDS : {}),
+    ...(make.chance(0.05) ? { putsTimesBack: true } : {}),
     mostQueuedEvents,
   };
 }

@@ -81,6 +81,8 @@ export interface Plan {
   readonly shellMs?: number | undefined;
   readonly attempts: readonly AttemptPlan[];
   readonly sameWorkdir: boolean;
+  /** After each close it puts the file's mtime back, as cp -p and tar do: all states of a file have the same one. */
+  readonly putsTimesBack?: boolean;
   /** Like make(1), the program does not write a result that is there when it begins. */
   readonly skipsPresent?: boolean;
   readonly weather: Weather;

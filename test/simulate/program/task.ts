@@ -42,6 +42,7 @@ function directoryIn(round: number, { rotates }: Plan): string {
   return rotates > 0 ? `ck.${round}` : 'ck';
 }
 
+const LONG_AGO_NS = 1_700_000_000_000_000_000n;
 /** Where a program prepares the directory that it renames. */
 const MADE = '.ck.tmp';
 /** Where it keeps the directory before, until the new one is in place. */
@@ -282,6 +283,7 @@ function stepsOfClose(
       kernel.close(process, fd);
       if (file.idiom !== 'rename') closed(content);
     }),
+    ...(options.plan.putsTimesBack === true ? [step(0.02, () => putTimeBack(process, target))] : []),
   ];
   if (file.idiom !== 'rename') return steps;
   const rename = step(0.05, () => {
@@ -289,6 +291,12 @@ function stepsOfClose(
     closed(contentAt(process, path));
   });
   return [...steps, rename];
+}
+
+function putTimeBack(process: SimProcess, path: string): void {
+  const { kernel } = theWorld();
+  const { dentry } = kernel.find(process, path, { follow: false });
+  if (dentry !== undefined) kernel.files.setTime(dentry.inode, LONG_AGO_NS);
 }
 
 function isThere(process: SimProcess, path: string): boolean {
