@@ -82,8 +82,17 @@ const TEMPLATES = {
   array: 'jobs/array.yaml',
   queue: 'jobs/queue.yaml',
   slurm: 'slurm/array.sbatch',
+  gridengine: 'gridengine/array.sge',
+  pbs: 'pbs/array.pbs',
+  lsf: 'lsf/array.lsf',
+  htcondor: 'htcondor/array.sub',
+  flux: 'flux/submit.sh',
+  'gnu-parallel': 'gnu-parallel/sweep.sh',
+  apptainer: 'apptainer/array.sbatch',
   kubernetes: 'kubernetes/native-sidecar.yaml',
   'aws-batch': 'aws-batch/job-definition.yaml',
+  'google-batch': 'google-batch/job.json',
+  'azure-batch': 'azure-batch/submit.sh',
 };
 /** What only some runs need; an import() of it loads a file of its own. */
 const ON_DEMAND = {

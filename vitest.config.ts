@@ -21,12 +21,14 @@ const QUICK_RUNS = [
   'without-optional',
 ].map((name) => `test/e2e/${name}.test.ts`);
 
-/** Of the other folders: the bench, the demo and all manifests as whole runs, 200,000 files, 10,000 indices, twenty deaths. */
+/** Of the other folders: the bench, the demo, all manifests and engines as whole runs, 200,000 files, 10,000 indices, twenty deaths. */
 const SLOW = [
   'test/array/gather/killed.test.ts',
   'test/array/scale.test.ts',
   'test/bench/bench.test.ts',
+  'test/examples/engines.test.ts',
   'test/examples/healthy.test.ts',
+  'test/examples/resumed.test.ts',
   'test/watch/burst.test.ts',
 ];
 

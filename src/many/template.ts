@@ -10,8 +10,17 @@ export const TEMPLATES = {
   array: 'a job file: all tasks on this machine (capture array), or one of them (capture run)',
   queue: 'a job file for several machines (capture submit)',
   slurm: 'a batch script for an array of Slurm',
+  gridengine: 'a job script for an array of Grid Engine',
+  pbs: 'a job script for an array of PBS Pro or OpenPBS',
+  lsf: 'a job script for an array of LSF',
+  htcondor: 'a submit file for jobs of HTCondor',
+  flux: 'a script that submits an array to Flux',
+  'gnu-parallel': 'a script that runs an array with GNU parallel',
+  apptainer: 'a batch script of Slurm whose program is in a container of Apptainer',
   kubernetes: 'an Indexed Job of Kubernetes, with capture as its sidecar',
   'aws-batch': 'a job definition for an array on AWS Batch',
+  'google-batch': 'a job of Google Batch',
+  'azure-batch': 'a script that creates a job of Azure Batch',
 } as const;
 
 const NAMES = Object.keys(TEMPLATES);

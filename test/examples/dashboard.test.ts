@@ -3,18 +3,20 @@ import fs from 'node:fs';
 import { expect, it } from 'vitest';
 import { openMetrics } from '../../src/metrics/metrics.ts';
 import { testDir } from '../support/work-dir.ts';
+import { expectOutputOf } from './expected.ts';
 
 const ROOT = new URL('../../', import.meta.url);
 const textOf = (path: string): string => fs.readFileSync(new URL(path, ROOT), 'utf8');
+const EXPECTED = textOf('examples/metrics/expected.txt');
 const namesIn = (text: string): readonly string[] =>
   [...new Set(text.match(/\bcapture_[a-z_]+[a-z]\b(?!\*)/g))].toSorted();
 
-async function names(): Promise<readonly string[]> {
+async function written(): Promise<string> {
   const dir = testDir();
   const none = { files: 0, bytes: 0, failures: 0 };
   const metrics = await openMetrics({
     place: { kind: 'file', path: `${dir.path}/x.prom` },
-    labels: {},
+    labels: { task: 'lmp', index: '0', attempt: '1' },
     numbers: () => ({
       lagMs: 0,
       waitingFiles: 0,
@@ -30,8 +32,17 @@ async function names(): Promise<readonly string[]> {
   const text = dir.read('x.prom');
   await metrics.close();
   dir.remove();
-  return namesIn(text.replaceAll(/^(?!# TYPE).*$/gm, ''));
+  return text;
 }
+
+const names = async (): Promise<readonly string[]> =>
+  namesIn((await written()).replaceAll(/^(?!# TYPE).*$/gm, ''));
+
+it('the numbers begin as examples/metrics/expected.txt says', async () => {
+  expect(EXPECTED).toMatch(/^# HELP /);
+  const lines = (await written()).split('\n');
+  expectOutputOf('metrics', lines.slice(0, EXPECTED.trimEnd().split('\n').length).join('\n'));
+});
 
 it.each(['examples/metrics/dashboard.json', 'docs/metrics.md'])(
   '%s names each number, and no other',

@@ -27,7 +27,7 @@ const SCRIPTS = [
   ['README.md', () => scriptIn('README.md', '#!/bin/bash', '#SBATCH')],
   ['docs/start/slurm.md', () => scriptIn('docs/start/slurm.md', '#!/bin/bash', '#SBATCH')],
   ['examples/slurm/array.sbatch', () => read('examples/slurm/array.sbatch')],
-  ['docs/preemption.md, PBS', () => scriptIn('docs/preemption.md', '#!/bin/bash', '#PBS')],
+  ['examples/pbs/array.pbs', () => read('examples/pbs/array.pbs')],
 ] as const;
 
 /** Runs it in a job with a capture that ends with the first of these statuses, then with the next, and so on. */
@@ -58,13 +58,13 @@ describe.each(SCRIPTS)('the script of %s', (_, text) => {
   });
 });
 
-describe('examples/loop.sh', () => {
-  const loop = (): string => path.join(place.dir, 'examples/loop.sh');
+describe('examples/loop/loop.sh', () => {
+  const loop = (): string => path.join(place.dir, 'examples/loop/loop.sh');
 
   it('runs again what is preempted, until all are done', async () => {
     expect(await leaves(loop(), 75, 75, 0, 0, 75, 0, 0)).toEqual([0, 0]);
     for (const option of ['--workdir auto', '--max-attempts 10'])
-      expect(read('examples/loop.sh')).toContain(option);
+      expect(read('examples/loop/loop.sh')).toContain(option);
   });
 
   it('ends where something is not stored', async () => {

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse as parseYaml } from 'yaml';
 import { openPlace, until, type Place, type Run } from '../e2e/support.ts';
 import { unstamped } from '../support/messages.ts';
+import { expectOutputOf } from './expected.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const read = (name: string): string => fs.readFileSync(path.join(ROOT, name), 'utf8');
@@ -47,10 +48,18 @@ async function isHealthy(run: Run): Promise<void> {
   );
 }
 
+/** What `capture status` prints of these indices. */
+async function statusOf(url: string, array: string): Promise<string> {
+  const status = place.capture(['status', url, '--array', array]);
+  expect(await status.status, status.stderr()).toBe(0);
+  return status.stdout();
+}
+
 describe('the demo', () => {
   it('has no warning, and prints what docs/start/try.md shows', async () => {
     const demo = place.exec([path.join(ROOT, 'examples/demo/demo.sh')]);
     await isHealthy(demo);
+    expectOutputOf('demo', demo.stdout().slice(demo.stdout().lastIndexOf('\n# ') + 1));
     const shown = /```console\n(.*?)```/s.exec(read('docs/start/try.md'))?.[1] ?? '';
     const figures = (text: string): readonly string[] =>
       unstamped(text)
@@ -64,19 +73,20 @@ describe('the demo', () => {
   });
 });
 
-it('examples/loop.sh has no warning, the first time and when all is done', async () => {
+it('examples/loop/loop.sh has no warning, the first time and when all is done', async () => {
   // The same with fewer steps.
   fs.cpSync(path.join(ROOT, 'examples'), path.join(place.dir, 'examples'), { recursive: true });
   fs.mkdirSync(path.join(place.dir, 'bin'));
   fs.symlinkSync(path.join(ROOT, 'bin/capture'), path.join(place.dir, 'bin/capture'));
   const small = { cells: 40, steps: 800, frameEvery: 100, checkpointEvery: 75 };
   fs.writeFileSync(path.join(place.dir, 'examples/demo/heat.json'), JSON.stringify(small));
-  const loop = [path.join(place.dir, 'examples/loop.sh'), place.store];
+  const loop = [path.join(place.dir, 'examples/loop/loop.sh'), place.store];
   await isHealthy(place.exec(loop));
   expect(place.keys().filter((key) => key.startsWith('final.dat.'))).toHaveLength(4);
   const again = place.exec(loop);
   await isHealthy(again);
   expect(again.stderr().match(/done already/g)).toHaveLength(4);
+  expectOutputOf('loop', await statusOf(place.store, '0-3'));
 });
 
 it('examples/slurm/array.sbatch has no warning', async () => {
@@ -119,6 +129,7 @@ it('examples/jobs/array.yaml has no warning', async () => {
   const options = ['--array', '0-1', '--to', place.store, '--scratch', place.dir, '--notice', 'none'];
   await isHealthy(place.exec(['capture', 'array', job, ...options], { PATH }));
   expect(place.text('your-name/my-job/final.dat.1')).toBe('--seed 1\n');
+  expectOutputOf('jobs', await statusOf(`${place.store}/your-name/my-job`, '0-1'));
 });
 
 it('the command of examples/aws-batch has no warning', async () => {
@@ -177,5 +188,6 @@ it.each(['native-sidecar', 'second-container'])(
     expect(await task.status, task.stderr()).toBe(0);
     await isHealthy(watch);
     await until(() => place.keys().includes('job-12/frame.3.dat.3'), 'the last frame');
+    expectOutputOf('kubernetes', await statusOf(`${place.store}/job-12`, '3'));
   },
 );

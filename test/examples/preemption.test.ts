@@ -1,4 +1,4 @@
-// The job scripts of README, docs/preemption and examples/slurm: each command line of capture in them is a right one.
+// The job scripts of README, docs/preemption and examples: each command line of capture in them is a right one.
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { parse } from '../cli/given.ts';
@@ -24,9 +24,14 @@ function commandLines(file: string): readonly (readonly string[])[] {
 }
 
 it.each([
-  ['docs/preemption.md', 5],
+  ['docs/preemption.md', 1],
   ['docs/preemption/slurm.md', 1],
   ['examples/slurm/array.sbatch', 1],
+  ['examples/apptainer/array.sbatch', 1],
+  ['examples/pbs/array.pbs', 1],
+  ['examples/lsf/array.lsf', 1],
+  ['examples/gridengine/array.sge', 1],
+  ['examples/htcondor/array.sub', 1],
   ['README.md', 1],
   ['docs/start/slurm.md', 1],
 ])('%s has right command lines', (file, count) => {

@@ -284,8 +284,17 @@ describe('capture array', () => {
     ['array', 'jobs/array.yaml'],
     ['queue', 'jobs/queue.yaml'],
     ['slurm', 'slurm/array.sbatch'],
+    ['gridengine', 'gridengine/array.sge'],
+    ['pbs', 'pbs/array.pbs'],
+    ['lsf', 'lsf/array.lsf'],
+    ['htcondor', 'htcondor/array.sub'],
+    ['flux', 'flux/submit.sh'],
+    ['gnu-parallel', 'gnu-parallel/sweep.sh'],
+    ['apptainer', 'apptainer/array.sbatch'],
     ['kubernetes', 'kubernetes/native-sidecar.yaml'],
     ['aws-batch', 'aws-batch/job-definition.yaml'],
+    ['google-batch', 'google-batch/job.json'],
+    ['azure-batch', 'azure-batch/submit.sh'],
   ])('prints the template %s, which is examples/%s', async (name, file) => {
     const run = place.capture(['template', name], { USER: 'ada' });
     expect(await run.status, run.stderr()).toBe(0);

@@ -1,50 +1,45 @@
-// GNU parallel in place of a scheduler: the lines of docs/schedulers.md, as printed but for the store.
-import { spawnSync } from 'node:child_process';
+// GNU parallel in place of a scheduler: the script of examples/gnu-parallel. It starts a preempted task again; and after all
+// was killed, the same line does what is left.
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { killTree, type Run } from '../e2e/support.ts';
+import { type Engine, openEngine } from '../examples/stand-in.ts';
 
-const LINES =
-  /```sh\n(mkdir [^`]*\nparallel [^`]*)```/.exec(fs.readFileSync('docs/schedulers.md', 'utf8'))?.[1] ?? '';
-/** Counts its attempts in its checkpoint, and has its result in the third. */
-const TASK = `#!/bin/sh
-n=$(($(cat k.chk 2> /dev/null || echo 0) + 1))
-echo $n > k.chk
-capture flush || exit
-[ $n -ge 3 ] || exit 9
-echo "index $CAPTURED_INDEX in $(basename "$PWD"), attempt $CAPTURED_ATTEMPT" > r.dat
-`;
+const INDICES = [1, 2, 3, 4];
 
-let dir: string;
+let engine: Engine;
 beforeEach(() => {
-  dir = fs.mkdtempSync(path.join(os.tmpdir(), 'parallel-'));
+  engine = openEngine('gnu-parallel');
 });
-afterEach(() => fs.rmSync(dir, { recursive: true, force: true }));
+afterEach(() => engine.place.close());
 
-it('GNU parallel runs each index until it is done, and what is done no more', () => {
-  fs.writeFileSync(path.join(dir, 'task'), TASK, { mode: 0o755 });
-  expect(LINES).toContain('s3://lab/run7');
-  const run = () => {
-    const { status, stderr } = spawnSync('bash', ['-c', LINES.replace('s3://lab/run7', `${dir}/store`)], {
-      cwd: dir,
-      encoding: 'utf8',
-      env: {
-        PATH: `${path.resolve('bin')}:${process.env['PATH']}`,
-        HOME: dir,
-        TMPDIR: os.tmpdir(),
-        CAPTURE_COMPRESSION: 'none',
-      },
-    });
-    return { status, stderr };
-  };
-  const first = run();
-  expect(first.status, first.stderr).toBe(0);
-  for (const index of [1, 2, 3]) {
-    const stored = fs.readFileSync(path.join(dir, `store/r.dat.${index}`), 'utf8');
-    expect(stored).toBe(`index ${index} in w${index}, attempt 3\n`);
-  }
-  const again = run();
-  expect(again.status, again.stderr).toBe(0);
-  expect(again.stderr.match(/done already/g)).toHaveLength(3);
+/** The launcher of a task. */
+const parentOf = (pid: number): number =>
+  Number(execFileSync('ps', ['-o', 'ppid=', '-p', String(pid)], { encoding: 'utf8' }));
+
+it('GNU parallel runs each index until it is done, and what is done no more', async () => {
+  const script = path.join(engine.place.dir, 'sweep.sh');
+  fs.writeFileSync(script, engine.textOf('sweep.sh'), { mode: 0o755 });
+  const start = (): Run => engine.place.exec([script], { ...engine.env, CAPTURE_COMPRESSION: 'none' });
+
+  engine.hold(2, 3);
+  const killed = start();
+  await Promise.all([engine.untilHalf(2), engine.untilHalf(3), engine.untilDone(1)]);
+  killTree(killed.pid);
+  await killed.status;
+
+  engine.hold(2);
+  const next = start();
+  process.kill(parentOf(await engine.untilHalf(2)), 'SIGTERM');
+  expect(await next.status, next.stderr()).toBe(0);
+  expect(next.stderr()).toContain('done already');
+  // What parallel prints of a task is what its last attempt has said.
+  expect(engine.place.keys()).toContainEqual(expect.stringMatching(/\/lmp\/2\/0002-.*\.preempted\.json$/));
+
+  await engine.expectDone('run1', INDICES);
+  const again = start();
+  expect(await again.status, again.stderr()).toBe(0);
+  expect(again.stderr().match(/done already/g)).toHaveLength(4);
 });

@@ -6,6 +6,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { BIN } from '../e2e/support.ts';
+import { expectOutputOf } from '../examples/expected.ts';
 import { attemptsIn, resultOf, STEPS } from '../many/support.ts';
 import { type Lab, openLab } from './lab.ts';
 import { type Job, slurm, stateOf, submit } from './slurm/cluster.ts';
@@ -50,6 +51,7 @@ it('a pilot job checkpoints and gives back what it runs, and the next one goes o
   await lab.untilAll('over');
   await warn(second);
   expect(await second.ended(), second.output()).toBe(75);
+  expectOutputOf('queue', (await lab.command('status')).stdout());
   const result = lab.results();
   for (const index of [0, 1, 2, 3]) expect(result(index)).toBe(resultOf(index));
   expect([...attemptsIn(lab.place, 'steps.sh').values()].toSorted((a, b) => a - b)).toEqual([1, 1, 2, 2]);

@@ -2,9 +2,10 @@
 // goes on in a fresh directory, and what is stored in the end is what one uninterrupted run makes, bit for bit.
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expectOutputOf } from '../examples/expected.ts';
 import { stateOf as processState } from '../launch/harness.ts';
 import { arrayEnded, nobodyLeft, processesOf, slurm, stateOf, submit, until } from './slurm/cluster.ts';
-import { CAPTURE_MELT, LAMMPS, openMelt, SCRIPT, type Melt } from './slurm/melt.ts';
+import { CAPTURE_MELT, LAMMPS, openMelt, SCRIPT, statusOf, type Melt } from './slurm/melt.ts';
 
 const COMMITTED = /checkpoint \d+-\d+ is safe/;
 /** The least time limit of Slurm is a minute, and it looks every 30 s: this melt takes two. */
@@ -42,6 +43,7 @@ describe.concurrent('LAMMPS ends whole', { timeout: 300_000 }, () => {
         return (await melt.lastRecords(place, index)).filter((record) => record.endsWith('started')).length;
       }),
     );
+    expectOutputOf('slurm', await statusOf(place, '0-7'));
     expect(attempts.toSorted((a, b) => a - b)).toEqual([1, 1, 1, 1, 2, 2, 2, 2]);
     await nobodyLeft(place.url);
   });

@@ -111,6 +111,12 @@ export async function openMelt(): Promise<Melt> {
   };
 }
 
+/** What `capture status` prints of these indices. */
+export async function statusOf({ url }: Place, array: string): Promise<string> {
+  const { stdout } = await promisify(execFile)('bin/capture', ['status', url, '--array', array]);
+  return stdout;
+}
+
 /** The example's input, resting after each checkpoint. */
 async function resting(restS: number): Promise<string> {
   const text = await readFile(INPUT, 'utf8');

@@ -1,7 +1,7 @@
 #!/bin/sh
 # An array without a scheduler: runs four indices, one after the other, and repeats each while it is preempted.
 # After a crash of the machine, run this again: it skips indices that are done and resumes the others.
-cd "$(dirname "$0")/.." || exit
+cd "$(dirname "$0")/../.." || exit
 PATH=$PWD/bin:$PWD/examples/demo:$PATH
 store=${1:-$PWD/capture-store}
 mkdir -p "$store" && cp examples/demo/heat.json "$store/" || exit
