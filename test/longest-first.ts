@@ -17,6 +17,7 @@ const LONGEST = [
   'e2e/stop-cause',
   // npm run test:real
   'real/resumed-within',
+  'real/programs',
   'real/slurm',
   'real/queue-deaths',
   'real/outage',
@@ -25,6 +26,7 @@ const LONGEST = [
   'real/storm',
   'real/queue-refused',
   'real/install',
+  'real/gridengine',
 ].map((name) => path.resolve(import.meta.dirname, `${name}.test.ts`));
 
 export class LongestFirst extends BaseSequencer {
