@@ -14,6 +14,7 @@ import {
   type Generation,
   isLast,
   whyUnreadable,
+  inRecord,
   type LeftFile,
   type RecordKind,
   RESULTS_PER_SEGMENT,
@@ -96,8 +97,8 @@ export interface LedgerOptions {
  * A record has limited space. Partial results beyond this are found by their keys, until the last record names all.
  */
 const MOST_PARTIALS = 10_000;
-/** Files that a record names as missing, if it has no room for all. */
-const MOST_LEFT = 10_000;
+/** Partial results, and missing files, that a record names at most if it has no room for all. */
+const MOST_NAMES = 10_000;
 
 export interface RecordExtra {
   readonly left?: readonly LeftFile[];
@@ -291,7 +292,7 @@ export class Ledger {
       generations: [...this.#generations],
       pruned: this.pruned,
       dropped: this.#dropped(),
-      left: [...(extra.left ?? [])],
+      left: [...inRecord(extra.left ?? [])],
       stop: this.stop,
       end: extra.end,
       resources: this.used?.(),
@@ -309,13 +310,13 @@ export class Ledger {
     const { partials, left, generations } = record;
     const whole = textWithSum(record);
     if (whyUnreadable(whole) === undefined) return whole;
-    const cut = textWithSum({
-      ...record,
-      partials: partials.slice(-MOST_PARTIALS),
-      left: left.slice(0, MOST_LEFT),
-    });
-    const why = whyUnreadable(cut);
-    if (why === undefined) return cut;
+    let why: string | undefined;
+    for (let most = MOST_NAMES; most > 0; most = Math.floor(most / 10)) {
+      const newest = partials.slice(Math.max(0, partials.length - most));
+      const cut = textWithSum({ ...record, partials: newest, left: left.slice(0, most) });
+      why = whyUnreadable(cut);
+      if (why === undefined) return cut;
+    }
     const files = generations[0]?.members.length ?? 0;
     throw new CaptureError(
       EXIT.notStored,

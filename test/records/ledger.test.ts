@@ -296,6 +296,44 @@ describe('a record that would be too large to be read', () => {
     expect(record.left.length).toBe(10_000);
     expect(record.partials.at(-1)?.path).toBe(member(39_999).path);
   });
+
+  it('names as many as it has room for, however long their paths are', async () => {
+    const left = Array.from({ length: 40_000 }, (_, n) => ({
+      path: `${'d/'.repeat(2000)}${n}`,
+      why: 'deep',
+    }));
+    await open().write('preempted', { left });
+    expect(parseRecord(textOf(store))).toMatchObject({ kind: 'preempted', left: left.slice(0, 1000) });
+  });
+
+  it('names the deepest directory that fits for what is deeper, once', async () => {
+    const parent = Array.from({ length: 20 }, () => 'd'.repeat(200)).join('/');
+    const below = (name: string): string => `${parent}/${'e'.repeat(200)}/${'f'.repeat(200)}/${name}`;
+    const left = [
+      { path: below('a'), why: 'deep' },
+      { path: 'r', why: 'open' },
+      { path: below('b'), why: 'deep' },
+      { path: 'r', why: 'again' },
+    ];
+    await open().write('failed', { left });
+    expect(parseRecord(textOf(store))).toMatchObject({
+      left: [
+        { path: `${parent}/${'e'.repeat(200)}`, why: 'deep' },
+        { path: 'r', why: 'open' },
+        { path: 'r', why: 'again' },
+      ],
+    });
+  });
+
+  it.each([2 ** 53, 8_070_450_532_247_928_832, 2 ** 63])(
+    'holds a file of %i bytes, as the kernel has it',
+    async (size) => {
+      const ledger = open();
+      ledger.setGenerations([{ ...setOf(1), behind: [{ path: 'r', open: true, size, mtimeNs: '1' }] }]);
+      await ledger.write('checkpoint');
+      expect(parseRecord(textOf(store))).toMatchObject({ generations: [{ behind: [{ size }] }] });
+    },
+  );
 });
 
 it('a record with a number that no capture reads is not written, wherever the number came from', async () => {

@@ -29,13 +29,22 @@ function areUnique(keys: readonly string[]): boolean {
 
 /** A key below the store's own prefix: a record must not make capture read or delete anything else. */
 const storeKey = z.string().max(1024).refine(isInside, 'no key of this store');
-/** PATH_MAX, with its NUL (limits.h). A character of a path is at least one byte. */
-const LONGEST_PATH = 4095;
+/**
+ * A directory that can be opened (PATH_MAX, with its NUL), and a name in it (NAME_MAX, limits.h). A character of a path is
+ * at least one byte.
+ */
+const LONGEST_PATH = 4095 + 256;
 const filePath = z.string().min(1).max(LONGEST_PATH);
 const number = z.int().positive().max(MOST_NUMBER);
 /** Ns since the epoch. */
 const mtimeNs = z.string().regex(TIME_NS);
 const md5 = z.string().regex(/^[0-9a-f]{32}$/);
+/** Of a file, in bytes: any off_t, which a JSON number gives to 53 bits. */
+const size = z
+  .number()
+  .min(0)
+  .max(2 ** 63)
+  .refine(Number.isInteger, 'no whole number');
 const time = z.iso.datetime();
 
 /** One stored object and the state of the file that it holds. */
@@ -48,9 +57,9 @@ const storedFile = z.object({
   attempt: number,
   /** Of the uncompressed bytes; for a link, of its target. */
   md5,
-  size: z.int().nonnegative(),
+  size,
   /** Size of the object as stored; absent if a later attempt found the object by its metadata. */
-  storedSize: z.int().nonnegative().optional(),
+  storedSize: size.optional(),
   compressed: z.boolean(),
   mtimeNs,
   mode: z.int().min(0).max(0o7777),
@@ -63,8 +72,8 @@ export type StoredFile = Readonly<z.infer<typeof storedFile>>;
 const segment = z.object({
   key: storeKey,
   push: z.string().min(1),
-  first: z.int().nonnegative(),
-  size: z.int().nonnegative(),
+  first: size,
+  size,
   /** Of the uncompressed bytes. */
   md5,
   compressed: z.boolean(),
@@ -74,7 +83,7 @@ export type Segment = Readonly<z.infer<typeof segment>>;
 /** An append-only file that the task kept open, with at least its size at the time of the members. */
 const companion = z.object({
   path: filePath,
-  size: z.int().nonnegative(),
+  size,
   mode: z.int().min(0).max(0o7777),
   segments: z.array(segment),
   /** A result that was open and only appended to, and that nobody declared as a companion. */
@@ -88,7 +97,7 @@ const behind = z.object({
   /** The task had it open; otherwise it was being sent, or was staged. */
   open: z.boolean(),
   /** The state that the generation is ahead of. Attempt, size and mtime identify it in the store. */
-  size: z.int().nonnegative(),
+  size,
   mtimeNs,
   /** It was closed before the last of the members. If no process died before that, a living process closed it. */
   followed: z.boolean().optional(),
@@ -136,6 +145,21 @@ export type Takeover = Readonly<z.infer<typeof takeover>>;
 /** A declared file that is not stored when the last record is written. */
 const leftFile = z.object({ path: z.string().max(LONGEST_PATH), why: z.string() });
 export type LeftFile = Readonly<z.infer<typeof leftFile>>;
+
+/**
+ * In place of a path that is too long for a record, the deepest directory above it that is not: a rename can make paths of
+ * any length.
+ */
+export function inRecord(left: readonly LeftFile[]): readonly LeftFile[] {
+  const above = new Set<string>();
+  return left.flatMap((one) => {
+    if (one.path.length <= LONGEST_PATH) return [one];
+    const path = one.path.slice(0, one.path.lastIndexOf('/', LONGEST_PATH));
+    if (above.has(path)) return [];
+    above.add(path);
+    return [{ ...one, path }];
+  });
+}
 
 export const RECORD_KINDS = [
   'started',
