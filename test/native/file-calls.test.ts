@@ -19,7 +19,6 @@ const ONE_WAY: ReadonlySet<string> = new Set([
 const WHY: Readonly<Record<string, string>> = {
   'array/gather/destination.ts':
     'the directory that the user named, held open; new names only (O_EXCL), beneath it',
-  'array/put/put-file.ts': 'a file that the user named, opened without waiting and only read',
   'array/report/output-file.ts': 'the file that the user named, by a new one beside it (O_EXCL)',
   'doctor/doctor.ts': 'removes an empty directory that it has made',
   'doctor/watching.ts': 'a directory of its own (mkdtemp)',
@@ -32,6 +31,8 @@ const WHY: Readonly<Record<string, string>> = {
   'many/queue/control.ts': 'a socket in the directory of workers, which is ours alone',
   'many/shared-sidecar.ts': 'a directory for us alone (mkdtemp)',
   'metrics/metrics.ts': 'the file that the user named, by a new one beside it (O_EXCL)',
+  'native/followed-links.ts':
+    'a file that the user named, or under a key of the store: links are followed as its comment says',
   'native/named-file.ts': 'the file that the user named, opened without waiting',
   'native/proc-reader.ts': '/proc',
   'native/remove-tree.ts': 'removes a tree, and follows no link in it',
@@ -57,7 +58,6 @@ const WHY: Readonly<Record<string, string>> = {
   'store/file/directory.ts':
     'the store: each folder is held beneath it, new names are random (O_EXCL), old ones are not followed',
   'store/file/file.ts': 'the same',
-  'store/file/links.ts': 'the same; a link under a key is followed as its comment says, and only read',
   'store/file/objects.ts': 'the same',
   'watch/self-test.ts': 'a directory in .capture with a name that nobody can guess',
 };

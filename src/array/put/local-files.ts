@@ -8,7 +8,9 @@ import { inputKey } from '../../model/format/keys.ts';
 import { isRecordKey } from '../../model/format/origin.ts';
 import { encodePath, joinPath, type RelPath, showPath } from '../../model/path.ts';
 import { entriesIn } from '../../native/directory-entries.ts';
+import { StrangersLink } from '../../native/followed-links.ts';
 import { roomInHeap, tooManyForHeap } from '../../native/heap.ts';
+import { isOursOrRoots } from '../../native/users.ts';
 
 export interface LocalFile {
   /** As it is opened. */
@@ -73,12 +75,18 @@ export function localFiles(names: readonly string[], log: Log): LocalFiles {
   return { files: [...found.values()], leftOut };
 }
 
+/** A link to a directory is followed as one to a file is (native/followed-links). */
 function statOf(path: string): fs.Stats {
   try {
-    return fs.statSync(encodePath(path));
+    const stat = fs.statSync(encodePath(path));
+    const link = fs.lstatSync(encodePath(path.replace(/(?<=.)\/+$/, '')));
+    if (stat.isDirectory() && link.isSymbolicLink() && link.uid !== stat.uid && !isOursOrRoots(link.uid))
+      throw new StrangersLink(link.uid, stat.uid);
+    return stat;
   } catch (error) {
+    const hint = error instanceof StrangersLink ? error.hint : undefined;
     const status = errnoOf(error) === 'ENOENT' ? EXIT.inputMissing : EXIT.usage;
-    throw new CaptureError(status, `${showPath(path)}: ${reasonOf(error)}`, { cause: error });
+    throw new CaptureError(status, `${showPath(path)}: ${reasonOf(error)}`, { hint, cause: error });
   }
 }
 

@@ -1,15 +1,14 @@
 // One file of a `capture put`. It is read twice: the first reading gives the md5, which says whether the store has the
 // file already, and which the object carries; the second one is sent. Both must be of one state.
-import { constants } from 'node:fs';
-import fs from 'node:fs/promises';
+import type fs from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { errnoOf, reasonOf } from '../../model/errors.ts';
 import { MIN_PART_BYTES, partSizeBytes } from '../../model/file/part-size.ts';
 import { newMd5 } from '../../model/md5.ts';
-import { encodePath } from '../../model/path.ts';
 import { ageMs } from '../../native/clock.ts';
 import { writerState } from '../../native/files.ts';
+import { openFile, StrangersLink } from '../../native/followed-links.ts';
 import {
   exactly,
   type ObjectHead,
@@ -58,7 +57,7 @@ export async function putFile(putting: Putting, { path, key }: LocalFile): Promi
   const { store, signal } = putting;
   let file: fs.FileHandle | undefined;
   try {
-    file = await fs.open(encodePath(path), constants.O_RDONLY | constants.O_NONBLOCK);
+    ({ file } = await openFile(path, { links: 'followed', trusted: undefined }));
     if (!(await file.stat()).isFile()) return { why: 'it is no file' };
     const writer = writerState(file.fd);
     if (writer === 'writer') return CHANGING;
@@ -72,6 +71,7 @@ export async function putFile(putting: Putting, { path, key }: LocalFile): Promi
     return await send(putting, file, { key, head, seen });
   } catch (error) {
     if (error instanceof Changed) return CHANGED;
+    if (error instanceof StrangersLink) return { why: error.message, hint: error.hint };
     // The store's errors have a class of their own.
     if (errnoOf(error) !== undefined && !(error instanceof StoreError)) return { why: reasonOf(error) };
     throw error;

@@ -9,6 +9,7 @@ import { joinPath } from '../../model/path.ts';
 import { readAhead } from '../../model/waiting.ts';
 import { reached } from '../../native/failpoint.ts';
 import { renameNoReplace } from '../../native/files.ts';
+import { type Links, openFile, type OpenFile, StrangersLink } from '../../native/followed-links.ts';
 import { roomInHeap, tooManyForHeap } from '../../native/heap.ts';
 import { firstChunks, joined, releasing } from '../contract/driver.ts';
 import {
@@ -36,7 +37,6 @@ import {
   writeMeta,
   type Layout,
 } from './directory.ts';
-import { type Links, openFile, type OpenFile } from './links.ts';
 
 /** A file next to each temporary, with the key of the put. */
 const KEY_SUFFIX = '.key';
@@ -279,9 +279,13 @@ function headOf(key: string, { stat, meta }: OpenObject): ObjectHead {
 
 async function openObject(layout: Layout, key: string, links: Links): Promise<OpenObject | undefined> {
   for (;;) {
-    const rules = { links, storeOwner: layout.owner(), where: `${layout.root}/${key}` };
+    const rules = { links, trusted: layout.owner() };
     const opened = await inFolder(layout, layout.spotOf(key), (path) => openFile(path, rules)).catch(
-      links === 'followed' ? unlessNoObject : unlessMissing,
+      (error: unknown) => {
+        if (error instanceof StrangersLink)
+          throw new StoreError('refused', `get ${layout.root}/${key}: ${error.message}`, error);
+        return links === 'followed' ? unlessNoObject(error) : unlessMissing(error);
+      },
     );
     if (opened === undefined) return undefined;
     const { file } = opened;

@@ -8,6 +8,7 @@ import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { md5Of } from '../../../src/model/md5.ts';
 import { BIN } from '../../e2e/support.ts';
+import { NOBODY } from '../../support/other-user.ts';
 import { killedAtChange, type Ran } from '../ran.ts';
 import { openStoreOfRecords, STORE_KINDS, type StoreOfRecords } from '../store-of-records.ts';
 
@@ -99,6 +100,35 @@ describe.each(STORE_KINDS)('capture put into %s', (kind) => {
     expect(ran.stderr).toContain('in/itself is left out: E');
     expect(await keys()).toEqual(['in/a']);
   });
+
+  it.runIf(process.getuid?.() === 0)(
+    "follows another user's link to a file only if that user owns the file, too",
+    async () => {
+      write('secrets/key', 'only ours');
+      write('theirs', 'theirs');
+      fs.chownSync(path.join(dir, 'theirs'), NOBODY, NOBODY);
+      fs.mkdirSync(path.join(dir, 'shared'));
+      for (const [name, target] of [
+        ['shared/planted', '../secrets/key'],
+        ['shared/right', '../theirs'],
+        ['alone', 'secrets/key'],
+        ['all', 'secrets'],
+      ] as const) {
+        fs.symlinkSync(target, path.join(dir, name));
+        fs.lchownSync(path.join(dir, name), NOBODY, NOBODY);
+      }
+      const ran = await put('shared', 'alone');
+      expect(ran).toMatchObject({ status: 1 });
+      for (const name of ['shared/planted', 'alone'])
+        expect(ran.stderr).toContain(`${name}: user ${NOBODY} has made a link there, to a file of user 0`);
+      expect(await keys()).toEqual(['shared/right']);
+      for (const name of ['all', 'all/']) {
+        const refused = await put(name);
+        expect(refused).toMatchObject({ status: 64 });
+        expect(refused.stderr).toContain(`user ${NOBODY} has made a link there`);
+      }
+    },
+  );
 
   it('takes link/.. as the kernel does', async () => {
     write('far/inputs/a', 'right');
