@@ -2,11 +2,13 @@
 // that it keeps the same promises. What it says comes as events.
 import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
+import { Socket } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';
@@ -91,7 +93,7 @@ export async function look(
   const child = start(words, options, ['ignore', 'pipe', 'pipe']);
   const read = [linesOf(child.stdout, onLine), linesOf(child.stderr, told.add)];
   const status = await endOf(child, options);
-  await Promise.all(read);
+  await Promise.all(read.map(readRest));
   return told.ended(status, status > NOT_ALL);
 }
 
@@ -202,13 +204,48 @@ function follow(file: string, onLine: (line: string) => void): { close(): void }
   };
 }
 
-async function linesOf(input: Readable | null, onLine: (line: string) => void): Promise<void> {
-  if (input === null) return;
+interface Lines {
+  /** Bytes so far. */
+  read(): number;
+  /** Resolves at the end of the stream. */
+  readonly ended: Promise<unknown>;
+  /** Takes no more lines. What is written yet is read, so that nobody gets SIGPIPE, but keeps nothing waiting. */
+  leave(): void;
+}
+
+function linesOf(input: Readable | null, onLine: (line: string) => void): Lines {
+  if (!(input instanceof Socket)) return { read: () => 0, ended: Promise.resolve(), leave: ignore };
   const reader = createInterface({ input });
   reader.on('line', onLine);
-  await new Promise((resolve) => {
-    reader.once('close', resolve);
-  });
+  return {
+    read: () => input.bytesRead,
+    ended: new Promise((resolve) => {
+      reader.once('close', resolve);
+    }),
+    leave: () => {
+      reader.close();
+      input.resume().unref();
+    },
+  };
+}
+
+/** What capture has written is in the pipe when it exits: nothing more comes within this time. */
+const REST_MS = 100;
+const MOST_RESTS = 50;
+
+/** After the exit. A process that a command of the user has left behind (`--verify-checkpoint`) may hold the pipe open. */
+async function readRest({ read, ended, leave }: Lines): Promise<void> {
+  let before = -1;
+  for (let rests = 0; before < read() && rests < MOST_RESTS; rests += 1) {
+    before = read();
+    // oxlint-disable-next-line no-await-in-loop -- until nothing comes
+    const isEnded = await Promise.race([ended.then(() => true), setTimeout(REST_MS, false)]);
+    if (isEnded) return;
+    // Whoever blocks this thread makes the timer late: now the pipe has been read, too.
+    // oxlint-disable-next-line no-await-in-loop -- until nothing comes
+    await setImmediate();
+  }
+  leave();
 }
 
 /** Undefined if the line is no JSON, as the rest of one whose writer was killed. */

@@ -230,6 +230,18 @@ describe('a look at the store', () => {
     expect(fs.readFileSync(at('machine/s.chk'), 'utf8')).toBe('1\n');
   });
 
+  it('restore does not wait for a process that --verify-checkpoint has left behind', async () => {
+    fs.mkdirSync(at('machine'));
+    const { command: _, ...same } = settings('');
+    const verify = `sleep 3600 & echo $! > '${at('pid')}'`;
+    try {
+      const restored = library.restore({ ...same, workdir: at('machine'), 'verify-checkpoint': verify });
+      expect(await restored).toMatchObject({ generation: '1-1', files: 1 });
+    } finally {
+      process.kill(Number(fs.readFileSync(at('pid'), 'utf8')), 'SIGKILL');
+    }
+  });
+
   it('throws the reason of an abort', async () => {
     const stopping = new AbortController();
     const work = library.verify(at('store'), {}, { signal: stopping.signal });
