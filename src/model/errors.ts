@@ -63,6 +63,11 @@ export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
+/** The error of a system call, with what failed before its text, and with its `code`. */
+export function withReason(what: string, cause: unknown): Error {
+  return Object.assign(new Error(`${what}: ${reasonOf(cause)}`, { cause }), { code: errnoOf(cause) });
+}
+
 /** No space, no inode, no quota: the fault lies with the node, not with the command line. */
 export function isFull(error: unknown): boolean {
   const isCause = error instanceof CaptureError && isFull(error.cause);

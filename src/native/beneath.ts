@@ -99,20 +99,34 @@ export function heldPath(root: WorkDir): string {
   return `/proc/self/fd/${root.fd}`;
 }
 
-/** Whether the work directory is still at its path. `covered`: a file system is mounted over it, or above it. */
-export type Whereabouts = 'here' | 'moved' | 'removed' | 'covered';
+/**
+ * Whether the work directory is still at its path. `covered`: a file system is mounted over it, or above it.
+ * `unreachable`: nobody can tell (a dead mount, a parent that may not be searched).
+ */
+export type Whereabouts = 'here' | 'moved' | 'removed' | 'covered' | 'unreachable';
 
 export function whereabouts({ fd, path }: WorkDir): Whereabouts {
-  const held = fs.fstatSync(fd, { bigint: true });
-  const isAt = (name: string): boolean => {
+  try {
+    const held = fs.fstatSync(fd, { bigint: true });
+    if (isAt(path, held)) return 'here';
+    const now = currentPath(fd);
+    // The kernel marks a directory that has no name any more (proc_pid_fd(5)).
+    if (now.endsWith(' (deleted)')) return 'removed';
+    return isAt(now, held) ? 'moved' : 'covered';
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error;
+    return 'unreachable';
+  }
+}
+
+function isAt(name: string, { ino, dev }: fs.BigIntStats): boolean {
+  try {
     const there = fs.statSync(encodePath(name), { bigint: true, throwIfNoEntry: false });
-    return there?.ino === held.ino && there.dev === held.dev;
-  };
-  if (isAt(path)) return 'here';
-  const now = currentPath(fd);
-  // The kernel marks a directory that has no name any more (proc_pid_fd(5)).
-  if (now.endsWith(' (deleted)')) return 'removed';
-  return isAt(now) ? 'moved' : 'covered';
+    return there?.ino === ino && there.dev === dev;
+  } catch (error) {
+    if (isBlocked(error)) return false;
+    throw error;
+  }
 }
 
 /** The current path of an open directory. */

@@ -216,6 +216,20 @@ export function factsBeneath(root: WorkDir, path: RelPath): FileFacts | undefine
   }
 }
 
+/** lstat(2) of a directory; undefined if there is none, or it cannot be looked at. `isOurs`: it belongs to our user. */
+export function directoryState(
+  root: WorkDir,
+  dir: RelPath,
+): { readonly facts: FileFacts; readonly isOurs: boolean } | undefined {
+  try {
+    const stat = lstatBeneath(root, dir);
+    if (stat?.isDirectory() !== true) return undefined;
+    return { facts: fileFacts(stat), isOurs: Number(stat.uid) === process.geteuid?.() };
+  } catch {
+    return undefined;
+  }
+}
+
 /** ext4, XFS, Btrfs, tmpfs: `f_type` of statfs(2). They have multigrain timestamps since Linux 6.13 (FS_MGTIME). */
 const MULTIGRAIN: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x9123683e, 0x01021994]);
 

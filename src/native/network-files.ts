@@ -1,7 +1,7 @@
 // File systems on which another node can write a file: no event reports that, only a scan finds it.
 import fs from 'node:fs';
 import { encodePath, type RelPath } from '../model/path.ts';
-import { beneathAsText, heldPath, type WorkDir } from './beneath.ts';
+import { beneathAsText, type WorkDir } from './beneath.ts';
 import { ageMs } from './clock.ts';
 
 /** `f_type` of statfs(2), from linux/magic.h and the file systems' own sources. */
@@ -46,12 +46,14 @@ const haveOurClock = new WeakMap<WorkDir, boolean>();
 
 /**
  * The age of an mtime or ctime, ms; below 0 if the time of day was set back since. Undefined on a network file system,
- * whose server has a clock of its own.
+ * whose server has a clock of its own, and if the work directory cannot be looked at.
  */
 export function fileAgeMs(root: WorkDir, ns: string): number | undefined {
   let isOurs = haveOurClock.get(root);
   if (isOurs === undefined) {
-    isOurs = networkFileSystem(fileSystemType(heldPath(root))) === undefined;
+    const type = typeBeneath(root, '');
+    if (type === undefined) return undefined;
+    isOurs = networkFileSystem(type) === undefined;
     haveOurClock.set(root, isOurs);
   }
   return isOurs ? ageMs(Number(BigInt(ns) / 1_000_000n)) : undefined;

@@ -3,7 +3,7 @@
 // a lease while it reads: a new writer would be blocked.
 import fs from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { errnoOf, reasonOf } from '../model/errors.ts';
+import { errnoOf, withReason } from '../model/errors.ts';
 import {
   type FileFacts,
   type Fingerprint,
@@ -128,7 +128,7 @@ export function obstacleOf(error: unknown, path: RelPath): Obstacle {
     case 'EPERM':
       return { kind: 'refused', why: 'permission denied' };
     default:
-      throw new Error(`cannot open ${showPath(path)}: ${reasonOf(error)}`, { cause: error });
+      throw withReason(`cannot open ${showPath(path)}`, error);
   }
 }
 
@@ -177,7 +177,7 @@ export function readAt({ fd, path }: Pick<Snapshot, 'fd' | 'path'>, target: Uint
   try {
     lengthBytes = fs.readSync(fd, target, 0, target.length, at);
   } catch (error) {
-    throw new Error(`cannot read ${showPath(path)} at byte ${at}: ${reasonOf(error)}`, { cause: error });
+    throw withReason(`cannot read ${showPath(path)} at byte ${at}`, error);
   }
   if (lengthBytes === 0) throw new SnapshotMoved(path, false);
   return lengthBytes;

@@ -9,7 +9,15 @@ import { threadCpuMs } from '../native/clock.ts';
 import { writerOf } from '../native/files.ts';
 import { parseEvents } from './event-bytes.ts';
 import { DIRECTORY_MASK, IN, type Reader } from './inotify.ts';
-import { hasVanished, listDirectory, listTree, lookAt, type FoundFile, type Walk } from './scan.ts';
+import {
+  hasVanished,
+  listDirectory,
+  listTree,
+  lookAt,
+  lookClosely,
+  type FoundFile,
+  type Walk,
+} from './scan.ts';
 import { below, type WatchedDir, WatchTree } from './tree.ts';
 
 export interface KernelEventsOptions {
@@ -300,9 +308,10 @@ class NewNames {
     this.#waiting.clear();
     this.#isLost = false;
     for (const path of names) {
-      const file = lookAt(this.#root, path);
-      if (file === undefined) continue;
-      if (file.link || file.facts.links > 1) links.push(path);
+      const file = lookClosely(this.#root, path);
+      if (file === 'gone') continue;
+      if (file === 'unreadable') this.#open.add(path);
+      else if (file.link || file.facts.links > 1) links.push(path);
       else if (file.facts.size > 0 && !isBeingWritten(this.#root, path)) finished.push(path);
       else {
         this.#remember(file);
@@ -321,7 +330,7 @@ class NewNames {
 
   /** Files that have been open since they were created: not closed, not renamed, not gone. */
   unclosed(): readonly RelPath[] {
-    for (const path of this.#open) if (lookAt(this.#root, path) === undefined) this.#open.delete(path);
+    for (const path of this.#open) if (lookClosely(this.#root, path) === 'gone') this.#open.delete(path);
     return [...this.#open];
   }
 

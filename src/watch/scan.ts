@@ -27,8 +27,8 @@ export interface Walk {
    * False: do not read the directory.
    */
   readonly enter?: (dir: RelPath, at: string) => boolean;
-  /** A directory could not be read; nothing below it was looked at. */
-  readonly onUnreadable: (dir: RelPath, error: unknown) => void;
+  /** A directory could not be read, and nothing below it was looked at; or a file could not be looked at. */
+  readonly onUnreadable: (path: RelPath, error: unknown) => void;
 }
 
 const NARROWER = 'use narrower patterns';
@@ -98,12 +98,18 @@ export async function* listTreeInTurns(walk: Walk, signal: AbortSignal): AsyncGe
 
 /** lstat(2) of one path; undefined when it is gone, out of reach, or neither a regular file nor a link. */
 export function lookAt(root: WorkDir, path: RelPath): FoundFile | undefined {
+  const found = lookClosely(root, path);
+  return typeof found === 'string' ? undefined : found;
+}
+
+/** As {@link lookAt}. `unreadable`: the error says nothing about whether it is there (a dead mount, a bad disk). */
+export function lookClosely(root: WorkDir, path: RelPath): FoundFile | 'gone' | 'unreadable' {
   try {
     const stat = lstatBeneath(root, path);
-    return stat === undefined ? undefined : foundFile(path, stat);
+    return (stat && foundFile(path, stat)) ?? 'gone';
   } catch (error) {
-    if (!hasVanished(error) && errnoOf(error) !== 'EACCES') throw error;
-    return undefined;
+    if (errnoOf(error) === undefined) throw error;
+    return hasVanished(error) ? 'gone' : 'unreadable';
   }
 }
 
@@ -172,11 +178,11 @@ async function lookAtPiece(
 
 /**
  * A directory may be readable but not searchable (no `x`): then nothing in it can be seen, as if it could not be
- * listed.
+ * listed. Any other error is one file's (EIO), or that of a mount (ENOTCONN).
  */
 function outOfReach(walk: Walk, path: RelPath, error: unknown): undefined {
-  if (errnoOf(error) === 'EACCES') walk.onUnreadable(directoryOf(path), error);
-  else if (!hasVanished(error)) throw error;
+  if (errnoOf(error) === undefined) throw error;
+  if (!hasVanished(error)) walk.onUnreadable(errnoOf(error) === 'EACCES' ? directoryOf(path) : path, error);
 }
 
 function directoryOf(path: RelPath): RelPath {

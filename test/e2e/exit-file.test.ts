@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { NOBODY } from '../support/other-user.ts';
+import { NOBODY, programForAll, tmpdirForAll } from '../support/other-user.ts';
 import { openPod, told, type Pod } from './pod.ts';
 import { openS3Place } from './s3-place.ts';
 import { BIN, openPlace, until, type Place, type Run } from './support.ts';
@@ -174,6 +174,65 @@ describe('what the exit file says', () => {
     const run = pod.begin(['--exit-file', 'no/status']);
     expect(await run.status).toBe(64);
     expect(run.stderr()).toMatch(/cannot wait for .*no\/status \(--exit-file\): no such directory/);
+  });
+});
+
+describe.runIf(process.getuid?.() === 0)('a watch that is another user than the task', () => {
+  const asNobody = ['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'];
+  let shared: Place;
+  beforeEach(() => {
+    shared = openPlace({ below: tmpdirForAll() });
+    fs.mkdirSync(shared.store);
+    for (const dir of [shared.dir, shared.work, shared.store]) fs.chmodSync(dir, 0o777);
+  });
+  afterEach(() => shared.close());
+
+  /** The test is the task, as root. */
+  async function watchShared(task: () => void): Promise<Run> {
+    const words = ['watch', '-r', 'step*/*', '-r', '*.dat', '--to', shared.store, '--exit-file', 'status'];
+    const run = shared.exec([...asNobody, programForAll(BIN, shared.dir), ...words, '--task-name', 'pod']);
+    await run.says('task pod');
+    task();
+    fs.writeFileSync(shared.at('open.dat'), 'open to all');
+    fs.writeFileSync(shared.at('status'), '0\n');
+    await run.status;
+    return run;
+  }
+  const makeShut = (dir: string, file: string): void => {
+    fs.mkdirSync(shared.at(dir), { mode: 0o700, recursive: true });
+    fs.writeFileSync(shared.at(`${dir}/${file}`), 'precious');
+  };
+  const left = (): readonly unknown[] | undefined => shared.records().at(-1)?.record.left;
+
+  it.each<[string, () => void, () => void, string, RegExp]>([
+    ['a directory of its user', () => undefined, () => makeShut('step2', 'b'), 'step2', /EACCES/],
+    [
+      'a directory that was shut before, in which it makes a file',
+      () => makeShut('step2', 'a'),
+      () => makeShut('step2', 'b'),
+      'step2',
+      /EACCES/,
+    ],
+    [
+      'a file of its user',
+      () => undefined,
+      () => fs.writeFileSync(shared.at('b.dat'), 'precious', { mode: 0o600 }),
+      'b.dat',
+      /permission denied/,
+    ],
+  ])('leaves what the task closes in %s: 74, and named', async (_, before, task, path, why) => {
+    before();
+    const run = await watchShared(task);
+    expect(await run.status, run.stderr()).toBe(74);
+    expect(left()).toEqual([{ path, why: expect.stringMatching(why) }]);
+    expect(shared.keys()).toEqual(['open.dat.0']);
+  });
+
+  it('leaves nothing behind in a directory that was shut before, and stays as it was', async () => {
+    makeShut('step-lost+found', 'others');
+    const run = await watchShared(() => undefined);
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(left()).toEqual([]);
   });
 });
 

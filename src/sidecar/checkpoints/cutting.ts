@@ -27,17 +27,11 @@ import type { Generation } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { formatMs, plural } from '../../model/units.ts';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
-import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
+import type { WorkDir } from '../../native/beneath.ts';
 import { ageMs } from '../../native/clock.ts';
-import {
-  factsBeneath,
-  factsOf,
-  fileFacts,
-  openBeneath,
-  unseenForMs,
-  writerState,
-} from '../../native/files.ts';
+import { factsBeneath, factsOf, openBeneath, unseenForMs, writerState } from '../../native/files.ts';
 import { typeBeneath } from '../../native/network-files.ts';
+import { lookAt } from '../../watch/scan.ts';
 import type { ExistingPaths } from '../queue/file-states.ts';
 import type { Files } from '../queue/files.ts';
 import { readOrder, writeOrder } from '../run/attempt-file.ts';
@@ -444,13 +438,9 @@ function stateOf(root: WorkDir, path: RelPath): FileFacts | undefined {
       fs.closeSync(fd);
     }
   } catch {
-    return linkState(root, path);
+    const found = lookAt(root, path);
+    return found?.link === true ? found.facts : undefined;
   }
-}
-
-function linkState(root: WorkDir, path: RelPath): FileFacts | undefined {
-  const stat = lstatBeneath(root, path);
-  return stat?.isSymbolicLink() === true ? fileFacts(stat) : undefined;
 }
 
 /** The declared checkpoint files that exist, without those that `--newest` or `isLeftOut` leaves out. */

@@ -248,6 +248,9 @@ function isInPlace({ root, log }: Needs<'root' | 'log'>): boolean {
     case 'removed':
       log.warn('the task has removed its work directory: what was stored before stays stored');
       return false;
+    case 'unreachable':
+      log.warn('the work directory cannot be looked at: local files stay in it');
+      return false;
     case 'covered':
       log.warn('a file system is mounted over the work directory: local files stay below it');
       return false;

@@ -1,10 +1,10 @@
 // One push of a file, and how it ended, for files.ts. A checkpoint gets an object of its own. A result gets its own
 // key, or one beside it while its close may come from a dying process. The sender takes care of other consequences,
 // such as a record or a reclaim.
-import { reasonOf } from '../../model/errors.ts';
+import { errnoOf, reasonOf } from '../../model/errors.ts';
 import type { FileEvent } from '../../model/file/decide.ts';
 import type { FileState } from '../../model/file/file-state.ts';
-import { showPath } from '../../model/path.ts';
+import { type RelPath, showPath } from '../../model/path.ts';
 import { StoreError } from '../../store/contract/store.ts';
 import type { Sent } from '../../upload/send.ts';
 import type { Context, Needs } from '../run/context.ts';
@@ -23,6 +23,7 @@ export interface PushParts {
 }
 
 export function pusherOf({ context, checkpoints, results }: PushParts): Pusher {
+  const unread = new Unread();
   return async (fileState, how) => {
     const startedMs = context.now();
     const progress = context.progress.file();
@@ -36,11 +37,13 @@ export function pusherOf({ context, checkpoints, results }: PushParts): Pusher {
         fileState.role === 'checkpoint'
           ? await checkpoints.push(fileState, handle)
           : await results.push(fileState, handle);
+      unread.readAgain(fileState.path);
       const event = endedPush(sent, { startedMs, nowMs: context.now() });
       if (event.kind === 'stored' || event.kind === 'unchanged') progress.done(event.durable.size);
       return event;
     } catch (error) {
-      return failedPush(context, fileState, error, how.signal);
+      const isKnown = unread.isKnown(fileState.path, error);
+      return failedPush(context, fileState, error, { isKnown, givenUp: how.signal });
     } finally {
       progress.failed();
     }
@@ -87,10 +90,10 @@ function failedPush(
   { log, outage, now }: Needs<'log' | 'outage' | 'now'>,
   { path, failedTries }: FileState,
   error: unknown,
-  givenUp: AbortSignal,
+  { isKnown, givenUp }: { readonly isKnown: boolean; readonly givenUp: AbortSignal },
 ): FileEvent {
   const why = reasonOf(error);
-  const isTold = failedTries > 0 || (error instanceof StoreError && outage.isKnown);
+  const isTold = isKnown || failedTries > 0 || (error instanceof StoreError && outage.isKnown);
   if (!isTold && !givenUp.aborted) {
     const hint = error instanceof StoreError ? error.hint : undefined;
     log.warn(`${showPath(path)} is not stored yet, and is tried again: ${why}`, {
@@ -100,4 +103,24 @@ function failedPush(
     });
   }
   return { kind: 'failed', why, atMs: now() };
+}
+
+/** Files that cannot be read now. All files of a dead mount give one error: only the first is worth a message. */
+class Unread {
+  readonly #byErrno = new Map<string, Set<RelPath>>();
+
+  /** True if another file fails for the same reason, and was named for it. */
+  isKnown(path: RelPath, error: unknown): boolean {
+    const errno = error instanceof StoreError ? undefined : errnoOf(error);
+    if (errno === undefined) return false;
+    const paths = this.#byErrno.get(errno) ?? new Set();
+    this.#byErrno.set(errno, paths);
+    const isFirst = paths.size === 0;
+    paths.add(path);
+    return !isFirst;
+  }
+
+  readAgain(path: RelPath): void {
+    for (const paths of this.#byErrno.values()) paths.delete(path);
+  }
 }

@@ -68,6 +68,7 @@ const schema = z.object({
   startedAt: z.string(),
   inherited: fingerprints,
   baselines: z.array(z.tuple([z.string(), z.object({ md5: z.string(), size: z.number() })])),
+  shut: fingerprints.optional(),
   lacking: z.array(lackingSchema).optional(),
   manifest: manifest.optional(),
   alone: handover.optional(),
@@ -81,6 +82,8 @@ export interface AttemptFile {
   readonly runToken: string;
   readonly startedAt: string;
   readonly inherited: ReadonlyMap<RelPath, Fingerprint>;
+  /** See the context. */
+  readonly shut: ReadonlyMap<RelPath, Fingerprint>;
   readonly baselines: ReadonlyMap<RelPath, Baseline>;
   readonly lacking?: readonly Lacking[] | undefined;
   readonly manifest?: Readonly<z.infer<typeof manifest>> | undefined;
@@ -98,12 +101,13 @@ export function writeAttemptFile(
   settings: AttemptPlace & Pick<Settings, 'manifest'>,
   facts: AttemptFacts,
 ): void {
-  const { attempt, runToken, startedAt, baselines, lacking, handover: alone } = facts;
+  const { attempt, runToken, startedAt, shut, baselines, lacking, handover: alone } = facts;
   const text = JSON.stringify({
     attempt,
     runToken,
     startedAt,
     inherited: [...facts.inherited].map(([name, fingerprint]) => [name, plain(fingerprint)]),
+    shut: shut.size === 0 ? undefined : [...shut],
     baselines: [...baselines],
     lacking,
     manifest: settings.manifest,
@@ -188,10 +192,11 @@ export function readAttemptFile(settings: AttemptPlace, attempt: number): Attemp
 export function readLastAttemptFile(settings: AttemptPlace): AttemptFile | undefined {
   const parsed = schema.safeParse(parseJson(readPrivateFile(dirOf(settings), nameOf(settings))));
   if (!parsed.success) return undefined;
-  const { alone, inherited, baselines, ...facts } = parsed.data;
+  const { alone, inherited, shut, baselines, ...facts } = parsed.data;
   return {
     ...facts,
     inherited: new Map(inherited),
+    shut: new Map(shut),
     baselines: new Map(baselines),
     handover: alone,
   };

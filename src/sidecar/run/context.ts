@@ -9,6 +9,7 @@ import type { Lacking } from '../../model/format/records.ts';
 import type { Resources } from '../../model/format/resources.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import type { PathMap, Paths } from '../../model/packed/packed-map.ts';
+import type { RelPath } from '../../model/path.ts';
 import type { WorkDir } from '../../native/beneath.ts';
 import type { Reclaimer } from '../../reclaim/reclaim.ts';
 import type { Fence, Tidy } from '../../records/claim.ts';
@@ -62,6 +63,8 @@ export interface Context {
   readonly baselines: Baselines;
   /** Declared files that existed before the task started, in their state then. */
   readonly inherited: PathMap<Fingerprint>;
+  /** Directories of other users that could not be read before the task started, in their state then (lost+found). */
+  readonly shut: Map<RelPath, Fingerprint>;
   /** What results lack because this attempt, or an earlier one, resumed from a checkpoint. */
   readonly lacking: readonly Lacking[];
   /** Shared by all tables that are keyed by path, because there may be very many paths. */

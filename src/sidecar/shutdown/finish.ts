@@ -2,14 +2,14 @@
 // and reports what was stored, what was left and why. The exit status that it returns tells the truth.
 import { reasonOf } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
-import type { Close, Fingerprint } from '../../model/file/file-state.ts';
+import { type Close, type Fingerprint, sameFingerprint } from '../../model/file/file-state.ts';
 import { type TaskEnding, isSuspect } from '../../model/file/suspect.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import { type Verdict, verdictOf } from '../../model/outcome/verdict.ts';
 import type { RelPath } from '../../model/path.ts';
-import { lstatBeneath, whereabouts, type WorkDir } from '../../native/beneath.ts';
+import { whereabouts } from '../../native/beneath.ts';
 import { reached } from '../../native/failpoint.ts';
-import { factsBeneath } from '../../native/files.ts';
+import { directoryState, factsBeneath } from '../../native/files.ts';
 import { isLost, StoreError } from '../../store/contract/store.ts';
 import { dropCheckpoints } from '../checkpoints/generation-record.ts';
 import { pushOverwritten } from '../queue/overwritten.ts';
@@ -123,7 +123,7 @@ async function finalScan(parts: FinishParts, deadline: AbortSignal): Promise<rea
   watcher.drainNow();
   const unseen = new Map<RelPath, string>();
   const onUnreadable = (dir: RelPath, error: unknown): void => {
-    if (isOurs(context.root, dir)) unseen.set(dir, `cannot look into it: ${reasonOf(error)}`);
+    if (!isAsBefore(context, dir)) unseen.set(dir, `cannot look into it: ${reasonOf(error)}`);
   };
   try {
     for await (const found of watcher.scan(deadline, onUnreadable))
@@ -132,11 +132,16 @@ async function finalScan(parts: FinishParts, deadline: AbortSignal): Promise<rea
     if (!deadline.aborted) throw error;
     unseen.set('.', 'no time was left to look for what gave no event');
   }
-  if (whereabouts(context.root) === 'covered')
-    unseen.set('.', 'a file system is mounted over it: what was closed on that is not seen');
+  const where = whereabouts(context.root);
+  if (where === 'covered' || where === 'unreachable') unseen.set('.', WHY_UNSEEN[where]);
   dropOlder(parts);
   return [...unseen].map(([path, why]) => ({ path, why }));
 }
+
+const WHY_UNSEEN = {
+  covered: 'a file system is mounted over it: what was closed on that is not seen',
+  unreachable: 'its path cannot be looked at: what was closed there may not be seen',
+};
 
 /** Drops the checkpoints that `--newest` leaves out of the last set. */
 function dropOlder({ context, files, generations }: FinishParts): void {
@@ -145,13 +150,14 @@ function dropOlder({ context, files, generations }: FinishParts): void {
   files.drop((path) => !members.has(path) && factsBeneath(context.root, path) !== undefined);
 }
 
-/** A directory that we may not read and that belongs to another user (lost+found) is not one that the task wrote in. */
-function isOurs(root: WorkDir, dir: RelPath): boolean {
-  try {
-    return Number(lstatBeneath(root, dir)?.uid) === process.getuid?.();
-  } catch {
-    return true; // Even its owner is unknown.
-  }
+/**
+ * A directory of another user that could not be read before the task either, and in which nothing was made since
+ * (lost+found). The task may have another user than we, so any other directory may hold what it closed.
+ */
+function isAsBefore({ root, shut }: FinishParts['context'], dir: RelPath): boolean {
+  const before = shut.get(dir);
+  const now = before && directoryState(root, dir);
+  return before !== undefined && now !== undefined && sameFingerprint(before, now.facts);
 }
 
 /**

@@ -8,6 +8,7 @@ import { originOf } from '../../model/format/origin.ts';
 import type { Generation } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
+import { directoryState } from '../../native/files.ts';
 import type { FoundFile } from '../../watch/scan.ts';
 import type { Watcher } from '../../watch/watching.ts';
 import type { Witness } from '../../watch/witness.ts';
@@ -18,6 +19,7 @@ import {
   writeAttemptFile,
   type Handover,
   type AttemptFacts,
+  plain,
 } from '../run/attempt-file.ts';
 import type { Context } from '../run/context.ts';
 import { cannotWrite } from './lock.ts';
@@ -60,7 +62,8 @@ export async function scanBaseline(
     return;
   }
   if (context.handover !== undefined) sayWhatIsMissing(context);
-  await recordInherited(context, restored, watcher.scan(context.signal), context.handover);
+  const scan: Scan = (onUnreadable) => watcher.scan(context.signal, onUnreadable);
+  await recordInherited(context, restored, scan, context.handover);
   inherit(context, files);
   listen();
 }
@@ -75,13 +78,16 @@ function whoClosed(watcher: Watcher, witness: ScanParts['witness']): Evidence {
   return witness?.nobodyDiedUntil(foundMs) === true ? 'clean' : 'unknown';
 }
 
+type Scan = (onUnreadable: (dir: RelPath) => void) => AsyncIterable<readonly FoundFile[]>;
+
 /** Before the task starts, when the files in the work directory are not its own: notes them in the attempt file. */
 export async function recordInherited(
   context: Context,
   { generation }: Pick<Restored, 'generation'>,
-  found: AsyncIterable<readonly FoundFile[]>,
+  scan: Scan,
   handover: Handover | undefined,
 ): Promise<void> {
+  const found = scan((dir) => noteShut(context, dir));
   for await (const some of found) for (const { path, facts } of some) context.inherited.set(path, facts);
   await hashStagedInputs(context, new Set(generation === undefined ? [] : pathsOf(generation)));
   try {
@@ -89,6 +95,11 @@ export async function recordInherited(
   } catch (error) {
     throw cannotWrite(context.settings.workdir, error);
   }
+}
+
+function noteShut({ root, shut }: Context, dir: RelPath): void {
+  const before = directoryState(root, dir);
+  if (before !== undefined && !before.isOurs) shut.set(dir, plain(before.facts));
 }
 
 /** The task is running: a failed write may cost the next sidecar some knowledge, but ends nothing. */

@@ -21,7 +21,7 @@ import { readNewest } from '../../records/read.ts';
 import { clearStaging } from '../../restore/fetch.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { openStore } from '../../store/open.ts';
-import { findInTurns } from '../../watch/scan.ts';
+import { findInTurns, type Walk } from '../../watch/scan.ts';
 import { plain, type RestoredFacts } from '../run/attempt-file.ts';
 import { type Context, OURSELVES } from '../run/context.ts';
 import { openOutage } from '../run/outage.ts';
@@ -191,13 +191,12 @@ function removeOld(exitFile: string): void {
 async function record(context: Context, before: Restored): Promise<void> {
   const { generation, members, judgements } = before;
   const { root, manifest, settings, signal } = context;
-  // Directories that cannot be read now are left to the watch.
-  const walk = { root, interest: manifest, onUnreadable: () => undefined };
   const restored: RestoredFacts = {
     generation: generation === undefined ? '' : generationName(generation),
     members: members.map(({ file, facts }) => [file.path, plain(facts)]),
     judgements: [...judgements],
   };
-  const found = findInTurns(walk, 'thread', signal);
-  await recordInherited(context, before, found, { ...handoverFor(settings), restored });
+  const scan = (onUnreadable: Walk['onUnreadable']): ReturnType<typeof findInTurns> =>
+    findInTurns({ root, interest: manifest, onUnreadable }, 'thread', signal);
+  await recordInherited(context, before, scan, { ...handoverFor(settings), restored });
 }

@@ -304,13 +304,13 @@ function knownBefore(
   resumed: AttemptFile | undefined,
   ledger: Ledger,
   paths: Paths,
-): Needs<'baselines' | 'inherited'> {
+): Needs<'baselines' | 'inherited' | 'shut'> {
   const baselines = new Baselines(ledger);
   for (const [path, baseline] of resumed?.baselines ?? [])
     if (!ledger.results.has(path)) baselines.set(path, baseline);
   const inherited = new PackedMap(fingerprintRow, paths);
   for (const [path, fingerprint] of resumed?.inherited ?? []) inherited.set(path, fingerprint);
-  return { baselines, inherited };
+  return { baselines, inherited, shut: new Map(resumed?.shut) };
 }
 
 /** Removes the unfinished uploads of earlier attempts of this very index. */
