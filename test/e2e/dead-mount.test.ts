@@ -43,4 +43,17 @@ describe('a mount that dies below the work directory', () => {
     for (const { why } of left) expect(why).toContain('ENOTCONN');
     expect(told(run.stderr()).filter(({ event }) => event === 'not-stored')).toHaveLength(1);
   }, 30_000);
+
+  it('over the work directory costs no file below it; what was closed on it is not seen, which is no success', async (context) => {
+    if (!mayMount()) return context.skip();
+    place.freshWork();
+    const task = `${DIE}; echo one > r1; die "$WORK"; exit 0`;
+    const options = ['-r', 'r*', '--to', place.store, '--index', '0'];
+    const command = [BIN, ...options, '--', 'sh', '-c', task];
+    const run = place.exec(inNamespace({}, command, place.work), { WORK: place.work });
+    expect(await run.status, run.stderr()).toBe(74);
+    expect(place.keys()).toEqual(['r1.0']);
+    const left = [{ path: '.', why: expect.stringContaining('cannot be looked at') }];
+    expect(place.records().at(-1)?.record).toMatchObject({ kind: 'failed', left });
+  }, 30_000);
 });

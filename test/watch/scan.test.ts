@@ -4,7 +4,7 @@ import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { WorkDir } from '../../src/native/beneath.ts';
 import { systemError } from '../../src/native/libc.ts';
-import { findAll, listTree, listTreeInTurns, lookAt, type Walk } from '../../src/watch/scan.ts';
+import { findAll, listTree, listTreeInTurns, lookAt, lookClosely, type Walk } from '../../src/watch/scan.ts';
 import { EVERYTHING, freshDirectory } from './support.ts';
 
 function rootOf(dir: string): WorkDir {
@@ -175,5 +175,17 @@ describe('findAll', () => {
 
   it('leaves out a file that is gone when it is examined', () => {
     expect(lookAt(rootOf(freshDirectory()), 'gone')).toBeUndefined();
+  });
+});
+
+describe('a look at one file', () => {
+  it('says whether it is gone, or cannot be looked at', () => {
+    const root = rootOf(treeOf('sub/a'));
+    expect(lookClosely(root, 'sub/a')).toMatchObject({ path: 'sub/a', link: false });
+    for (const path of ['b', 'sub/a/b', 'sub']) expect(lookClosely(root, path)).toBe('gone');
+    // An error that says nothing about the file, on any file system: ENAMETOOLONG.
+    const unreadable = `sub/${'x'.repeat(300)}`;
+    expect(lookClosely(root, unreadable)).toBe('unreadable');
+    expect(lookAt(root, unreadable)).toBeUndefined();
   });
 });
