@@ -4,7 +4,7 @@ import picomatch from 'picomatch';
 import { AskedToStop } from './shutdown/asked-to-stop.ts';
 import { type ClosedEvent, sameFingerprint } from '../model/file/file-state.ts';
 import { isGood } from '../model/checkpoint/restore-order.ts';
-import { rolesToStore } from '../model/file/manifest.ts';
+import { compileManifest, rolesToStore } from '../model/file/manifest.ts';
 import { type RelPath, showPath } from '../model/path.ts';
 import { factsBeneath } from '../native/files.ts';
 import type { SpareInstance } from '../watch/spare-instance.ts';
@@ -81,6 +81,7 @@ export function makeStages({ context, restored, watcher, witness, launcher }: St
     companions,
     drainEvents: () => watcher.drainNow(),
     behind: (upTo) => unsaved.behind(upTo),
+    links: watcher.links,
     isLast: lastMatcher(settings.checkpointLast),
     // Only a good set says what a whole one holds.
     restored:
@@ -186,6 +187,9 @@ export async function openWatch(
     onOverflow: () => listening?.generations.overflowed(),
     onWarning: (message, hint) => log.warn(message, { hint }),
     rescanMs: settings.rescanMs,
+    // No set may lack what is behind one.
+    linkMattersNow: compileManifest({ ...settings.manifest, results: [], inputs: [], companions: [] })
+      .canHold,
     spare,
     witness,
   });

@@ -9,6 +9,7 @@ import { threadCpuMs } from '../native/clock.ts';
 import { writerOf } from '../native/files.ts';
 import { parseEvents } from './event-bytes.ts';
 import { DIRECTORY_MASK, IN, type Reader } from './inotify.ts';
+import type { LinkedDirectories } from './linked-directories.ts';
 import {
   hasVanished,
   listDirectory,
@@ -24,6 +25,7 @@ export interface KernelEventsOptions {
   readonly root: WorkDir;
   readonly interest: Interest;
   readonly reader: Pick<Reader, 'watch' | 'unwatch'>;
+  readonly links: LinkedDirectories;
   /** A declared file was closed. Without `evidence`, nobody knows yet which process closed it. */
   readonly onClosed: (path: RelPath, how: ClosedHow, evidence?: Evidence) => void;
   /** The kernel dropped events, or the watches may not fit the tree any more: walk the whole tree again. */
@@ -64,6 +66,7 @@ export class KernelEvents {
       root: options.root,
       interest: options.interest,
       enter: (dir, at) => this.#enter(dir, at),
+      onLink: options.links.note,
       onUnreadable: options.onUncovered,
     };
   }
@@ -92,6 +95,7 @@ export class KernelEvents {
    * `readAll` must read everything that the kernel has queued: the close that explains a name may be in the queue.
    */
   resolvePending(readAll: () => void): void {
+    this.#newNames.each((path) => this.#options.links.appeared(path));
     const { links, finished } = this.#newNames.review((path) => this.#options.interest.wants(path));
     for (const path of links) this.#options.onClosed(path, 'link', 'clean');
     if (finished.length > 0) readAll();
@@ -129,6 +133,7 @@ export class KernelEvents {
 
   #onFile(dir: RelPath, name: string, path: RelPath, mask: number): void {
     this.#newNames.drop(path);
+    if ((mask & IN.movedTo) !== 0) this.#options.links.appeared(path);
     if ((mask & IN.movedTo) !== 0) this.#tell(path, 'rename');
     else if ((mask & IN.closeWrite) === 0) return;
     else if (TMPFILE_NAME.test(name) && lookAt(this.walk.root, path) === undefined) {
@@ -280,6 +285,10 @@ class NewNames {
   /** IN_CREATE of anything but a directory. */
   add(path: RelPath): void {
     this.#waiting.add(path);
+  }
+
+  each(act: (path: RelPath) => void): void {
+    for (const path of this.#waiting) act(path);
   }
 
   /** The kernel dropped events. */

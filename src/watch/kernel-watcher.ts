@@ -10,6 +10,7 @@ import { networkFileSystem } from '../native/network-files.ts';
 import { mayBeMore } from './event-bytes.ts';
 import type { OnBytes, Reader } from './inotify.ts';
 import { KernelEvents } from './kernel-events.ts';
+import { LinkedDirectories } from './linked-directories.ts';
 import { LastSeen, Passes, type PassKind } from './passes.ts';
 import { findInTurns, listTreeInTurns, lookAt, type FoundFile, type LookOn, type Walk } from './scan.ts';
 import { openTestedReader } from './self-test.ts';
@@ -49,6 +50,7 @@ export async function openKernelWatcher(options: WatcherOptions, system: WatchSy
 class KernelWatcher implements Watcher {
   readonly mode: Reader['mode'];
   readonly fallback: string | undefined;
+  readonly links: LinkedDirectories;
   readonly #options: WatcherOptions;
   readonly #reader: Reader;
   readonly #network: string | undefined;
@@ -71,7 +73,8 @@ class KernelWatcher implements Watcher {
   #ended: Promise<void> | undefined;
 
   constructor(options: WatcherOptions, reader: Reader, network: string | undefined) {
-    const { root, interest } = options;
+    const { root, interest, linkMattersNow } = options;
+    this.links = new LinkedDirectories(root, interest, linkMattersNow);
     this.mode = reader.mode;
     if (reader.mode !== 'inotify')
       this.fallback = 'the event loop reports no events of an inotify descriptor';
@@ -96,6 +99,7 @@ class KernelWatcher implements Watcher {
       root,
       interest,
       reader,
+      links: this.links,
       onClosed: (path, how, evidence) => {
         if (this.#events.size < MOST_WAITING) this.#events.add(path, how, evidence);
         else this.#lost.add('overflow');

@@ -7,6 +7,7 @@ import { sameFingerprint } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
 import { loadParcel } from '../native/parcel.ts';
+import { LinkedDirectories } from './linked-directories.ts';
 import { LastSeen, Passes } from './passes.ts';
 import { findInTurns, type FoundFile, listTree, lookAt, type Walk } from './scan.ts';
 import { forbidden, noInotify, Warnings, scansAlone } from './warnings.ts';
@@ -32,9 +33,11 @@ export async function openPortable(
 ): Promise<Watcher> {
   const warnings = new Warnings(options.onWarning);
   const seen = new LastSeen();
+  const links = new LinkedDirectories(options.root, options.interest, options.linkMattersNow);
   const walk: Walk = {
     root: options.root,
     interest: options.interest,
+    onLink: links.note,
     onUnreadable: (dir, error) => warnings.say(forbidden(dir, error)),
   };
   const quiet = new QuietFiles(
@@ -46,18 +49,18 @@ export async function openPortable(
     },
   );
   const passes = new Passes(async (_kind, signal) => {
-    for await (const files of findInTurns(walk, 'pool', signal)) {
-      for (const file of files) {
-        if (seen.isNew(file.path, file.facts)) quiet.watch(file.path);
-      }
-    }
+    for await (const files of findInTurns(walk, 'pool', signal))
+      for (const { path: file, facts } of files) if (seen.isNew(file, facts)) quiet.watch(file);
     seen.forgetGone();
   });
   for await (const files of findInTurns(walk, 'pool'))
     for (const file of files) seen.note(file.path, file.facts);
   const subscription = await subscribed(walk, reason, subscribe, (error, changed) => {
     if (error !== null) passes.request('new');
-    for (const file of changed) watchAll(walk, quiet, file);
+    for (const file of changed) {
+      links.appeared(file);
+      watchAll(walk, quiet, file);
+    }
   });
   const describe = typeof subscription === 'string' ? scansAlone(subscription) : noInotify;
   warnings.say(describe(walk.root.path, reason, options.rescanMs));
@@ -75,6 +78,7 @@ export async function openPortable(
     drainNow: () => undefined,
     catchUp: () => undefined,
     tellAtOnce: () => () => undefined,
+    links,
     unclosed: () => [],
     missesCloses: () => true,
     scan: (signal, onUnreadable = walk.onUnreadable) =>

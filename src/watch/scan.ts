@@ -27,6 +27,8 @@ export interface Walk {
    * False: do not read the directory.
    */
   readonly enter?: (dir: RelPath, at: string) => boolean;
+  /** A symbolic link at which a declared pattern may lead on, if it leads to a directory: nothing behind it is looked at. */
+  readonly onLink?: (link: RelPath) => void;
   /** A directory could not be read, and nothing below it was looked at; or a file could not be looked at. */
   readonly onUnreadable: (path: RelPath, error: unknown) => void;
 }
@@ -70,6 +72,7 @@ export function* listDirectory(
   let left = ENTRIES_PER_TURN;
   for (const entry of entriesOf(walk, dir)) {
     const path = joinPath(dir, entry.name);
+    if (entry.isSymbolicLink() && walk.interest.canHold(path)) walk.onLink?.(path);
     if (entry.isDirectory()) onDirectory(path);
     else if ((entry.isFile() || entry.isSymbolicLink()) && walk.interest.wants(path)) files.push(path);
     left -= 1;

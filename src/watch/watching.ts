@@ -4,6 +4,7 @@ import type { ClosedEvent, Interest } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
 import type { InotifyCalls, OpenReader } from './inotify.ts';
+import type { LinkedDirectories } from './linked-directories.ts';
 import type { FoundFile, Walk } from './scan.ts';
 import type { SpareInstance } from './spare-instance.ts';
 import type { Witness } from './witness.ts';
@@ -19,6 +20,8 @@ export interface WatcherOptions {
   readonly onWarning: (message: string, hint: string) => void;
   /** Time between two scans, where scans are needed. */
   readonly rescanMs: number;
+  /** See {@link LinkedDirectories}. */
+  readonly linkMattersNow?: (dir: RelPath) => boolean;
   /** Used if this watcher gets no inotify instance of its own, where a process has several watchers. */
   readonly spare?: SpareInstance | undefined;
   /** Says which process closed a file; undefined: nobody can. The caller keeps it and closes it. */
@@ -47,6 +50,8 @@ export interface Watcher {
   tellAtOnce(): () => void;
   /** Looks at the task's processes, so that a death up to now can be told from a later one. */
   look(): void;
+  /** Links to directories that events, walks and scans have met so far. */
+  readonly links: LinkedDirectories;
   /** Declared files that appeared and that nobody has closed yet; empty where inotify is not used. */
   unclosed(): readonly RelPath[];
   /** True while some closes may cause no event: then only {@link scan} is sure to find what was closed by now. */

@@ -124,7 +124,7 @@ it.each([
   fs.symlinkSync(elsewhere, place.at('out'));
   const run = place.run([`--${list}`, pattern], sh('echo 1 > out/r.dat'));
   expect(await run.status, run.stderr()).toBe(74);
-  expect(run.stderr()).toContain(`NOT stored: ${pattern} (out is a symbolic link to a directory)`);
+  expect(run.stderr()).toContain('NOT stored: out/r.dat (out is a symbolic link to a directory)');
 });
 
 it('a task whose capture was killed is ended before its directory gets the next one', async () => {

@@ -187,7 +187,7 @@ describe('what a killed attempt has left', () => {
       'echo mine >other; echo 1 >r.dat; echo 2 >k.chk; exec 3>>c.log; echo one >&3; echo 3 >k.chk';
     const run = start(
       `${writes}; "${BIN}" flush; echo up; until [ -e ${go} ]; do sleep 0.02; done; ${more}; echo done; exec sleep 60`,
-      ['--companions', 'c.log', '-i', 'in.dat', '--from', inputs],
+      ['--companions', 'c.log', '-r', 'out*/x', '-i', 'in.dat', '--from', inputs],
     );
     await run.says('up');
     await until(
@@ -223,6 +223,7 @@ describe('what a killed attempt has left', () => {
     ['a checkpoint has changed, and not its size', 'echo 4 >k.chk'],
     ['a companion has grown', 'echo two >&3'],
     ['a result is a link', 'ln -sf in.dat r.dat'],
+    ['a result is behind a link to a directory', 'mkdir real; ln -s real out1; echo mine >out1/x'],
     ['a file was being reclaimed', 'echo mine >.capture/reclaim/file'],
     ['a file was moved aside', 'mkdir -p .capture/aside; echo mine >.capture/aside/file'],
     ['the facts of the attempt are gone', 'echo >.capture/attempt.json'],

@@ -37,6 +37,7 @@ export interface Watched {
 export interface WatchedOptions {
   readonly dir?: string;
   readonly interest?: Interest;
+  readonly linkMattersNow?: (dir: string) => boolean;
   readonly rescanMs?: number;
   readonly system?: Partial<WatchSystem>;
   readonly spare?: SpareInstance;
@@ -74,6 +75,7 @@ export async function watched(options: WatchedOptions = {}): Promise<Watched> {
       },
       onWarning: (message, hint) => warnings.push(`${message} (try: ${hint})`),
       rescanMs: options.rescanMs ?? 3_600_000,
+      ...(options.linkMattersNow === undefined ? {} : { linkMattersNow: options.linkMattersNow }),
       spare: options.spare,
       witness: options.witness,
     },

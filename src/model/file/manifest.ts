@@ -27,6 +27,8 @@ export interface Roles {
 
 export interface Manifest extends Interest {
   rolesOf(path: RelPath): Roles;
+  /** `--exclude`, capture's own directory, or a store in the work directory: whatever else matches, it has no role. */
+  isExcluded(path: RelPath): boolean;
   /** Patterns without a wildcard that do not end in `/`: files that are expected by name. */
   readonly exact: {
     readonly results: readonly RelPath[];
@@ -73,8 +75,9 @@ export function compileManifest(patterns: ManifestPatterns): Manifest {
   const lists = { results, checkpoints, inputs, companions, exclude };
   const declared = [results, checkpoints, inputs, companions];
   const skipped = compileList([OWN_DIR, ...(patterns.skip ?? []).map(quoted)]);
+  const isExcluded = (path: RelPath): boolean => skipped.matches(path) || exclude.matches(path);
   const rolesOf = (path: RelPath): Roles => {
-    if (skipped.matches(path) || exclude.matches(path)) return NO_ROLES;
+    if (isExcluded(path)) return NO_ROLES;
     return {
       result: results.matches(path),
       checkpoint: checkpoints.matches(path),
@@ -84,10 +87,8 @@ export function compileManifest(patterns: ManifestPatterns): Manifest {
   };
   return {
     rolesOf,
-    wants: (path) => {
-      if (skipped.matches(path) || exclude.matches(path)) return false;
-      return declared.some((list) => list.matches(path));
-    },
+    isExcluded,
+    wants: (path) => !isExcluded(path) && declared.some((list) => list.matches(path)),
     canHold: (dir) => {
       if (skipped.coversAll(dir) || exclude.coversAll(dir)) return false;
       return declared.some((list) => list.reaches(dir));

@@ -12,6 +12,7 @@ import type { Behind, Generation, StoredFile } from '../../model/format/records.
 import { plural } from '../../model/units.ts';
 import type { RelPath } from '../../model/path.ts';
 import { type LongTimer, startTimer } from '../../native/clock.ts';
+import type { LinkedDirectories } from '../../watch/linked-directories.ts';
 import { contentClose } from '../run/content-close.ts';
 import {
   commitGeneration,
@@ -25,6 +26,7 @@ import {
   markSuspect,
   recordProven,
 } from './generation-record.ts';
+import { HiddenMembers } from './hidden-members.ts';
 import type { CutParts } from './pending-cut.ts';
 import { CutCheck, type Until, type Verified } from './verify.ts';
 
@@ -38,6 +40,7 @@ export interface CommitsOptions extends CutParts {
   readonly behind: (upTo: number | undefined) => readonly Behind[];
   /** Files that the next cut may hold. */
   readonly mayBeCut: () => ReadonlySet<RelPath>;
+  readonly links: Pick<LinkedDirectories, 'lost'>;
   /** Called after each commit. */
   readonly onCommitted: () => void;
 }
@@ -46,6 +49,7 @@ export class Commits {
   readonly #options: CommitsOptions;
   readonly #keepers: Keepers;
   readonly #spare: Spare;
+  readonly #hidden: HiddenMembers;
   /** Undefined if sets are not checked before their commit. */
   readonly #check: CutCheck | undefined;
   /** Runs a step once all earlier steps have ended. */
@@ -63,6 +67,7 @@ export class Commits {
     this.count = committedCount(newestGeneration(ledger.generations, attempt), ledger.takeovers);
     this.#isSaid = this.count > 0;
     this.#spare = new Spare(options, () => void this.recordProven());
+    this.#hidden = new HiddenMembers(options.context, options.links);
     const onNoRoom = (kept: number, wanted: number): void => this.#sayNoRoom(kept, wanted);
     this.#keepers = { ...options, isProven: this.#spare.isProven, onNoRoom };
     const { verify } = options.context.settings;
@@ -84,7 +89,8 @@ export class Commits {
     const doubted: Marks = this.#spare.isProven(files) ? marks : { ...marks, unproven: true };
     const unchecked: Verified = { marks: doubted };
     const verified = (await this.#check?.verified(files.members, number, doubted, until)) ?? unchecked;
-    const made = { number, files, marks: { ...verified.marks, ...this.#losses(files) } };
+    const hidden = await this.#hidden.marks(until);
+    const made = { number, files, marks: { ...verified.marks, ...hidden, ...this.#losses(files) } };
     const before = context.ledger.generations;
     const generation = await commitGeneration(context, this.#keepers, made);
     this.#sayProven(before);

@@ -14,7 +14,7 @@ import { SlowSet } from './slow-set.ts';
 import { CutRefused } from './verify.ts';
 
 interface GenerationsOptions
-  extends CutParts, Omit<CuttingOptions, 'context'>, Pick<CommitsOptions, 'behind'> {
+  extends CutParts, Omit<CuttingOptions, 'context'>, Pick<CommitsOptions, 'behind' | 'links'> {
   /** Requests a record that also names the objects which the commit makes obsolete. */
   readonly onCommitted: () => void;
 }

@@ -4,6 +4,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { unionOf } from '../../model/checkpoint/history.ts';
+import { lostBehindLinks, TO_STORE } from '../../model/file/behind-link.ts';
 import { compileManifest, OWN_DIR } from '../../model/file/manifest.ts';
 import type { Companion, Generation, StoredFile } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
@@ -17,6 +18,7 @@ import { readNewest } from '../../records/read.ts';
 import { md5OfFile } from '../../restore/local.ts';
 import type { UnsavedFate } from '../../scratch/left-work.ts';
 import { removeAbandoned } from '../../scratch/scratch.ts';
+import { LinkedDirectories } from '../../watch/linked-directories.ts';
 import { findAll } from '../../watch/scan.ts';
 import { storedNow } from '../queue/overwritten.ts';
 import { readLastAttemptFile } from '../run/attempt-file.ts';
@@ -85,7 +87,9 @@ export class KilledRuns {
       const manifest = compileManifest({ ...left.manifest, newest: undefined });
       let isAllSeen = true;
       const onUnreadable = (): void => void (isAllSeen = false);
-      const found = await findAll({ root, interest: manifest, onUnreadable }, 'pool', signal);
+      const links = new LinkedDirectories(root, manifest);
+      const walk = { root, interest: manifest, onUnreadable, onLink: links.note };
+      const found = await findAll(walk, 'pool', signal);
       for (const file of found) {
         const { result, checkpoint, companion } = manifest.rolesOf(file.path);
         if (!result && !checkpoint && !companion) continue; // an input
@@ -93,7 +97,8 @@ export class KilledRuns {
         // oxlint-disable-next-line no-await-in-loop -- one core hashes one file after the other
         if (file.link || !(await this.#isSame(root, file.path, stored))) return false;
       }
-      return isAllSeen;
+      const behind = await links.lost(lostBehindLinks(manifest, TO_STORE), signal);
+      return isAllSeen && behind.length === 0;
     } finally {
       held.close();
     }

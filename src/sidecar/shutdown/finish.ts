@@ -2,6 +2,7 @@
 // and reports what was stored, what was left and why. The exit status that it returns tells the truth.
 import { reasonOf } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
+import { lostBehindLinks, TO_STORE } from '../../model/file/behind-link.ts';
 import { type Close, type Fingerprint, sameFingerprint } from '../../model/file/file-state.ts';
 import { type TaskEnding, isSuspect } from '../../model/file/suspect.ts';
 import type { LeftFile } from '../../model/format/records.ts';
@@ -30,7 +31,7 @@ import {
   verdictWhenLost,
 } from './outcome.ts';
 import { judgeResults, nameResults } from './result-names.ts';
-import { lastLine, type LastLine, leftFiles, warnOfNames } from './report.ts';
+import { lastLine, type LastLine, leftFiles, warnOfLinks, warnOfNames } from './report.ts';
 
 type FinishContext = Needs<
   'settings' | 'root' | 'log' | 'ledger' | 'tidy' | 'signal' | 'progress' | 'outage' | 'now'
@@ -115,8 +116,8 @@ function isWell({ kind, status }: Verdict): boolean {
 
 /**
  * The last look at the whole tree, after the task and all its writers have ended: finds files that no event reported,
- * and reports them as closed. So a missed event costs time, but never a file. Resolves to the directories that may hold
- * declared files and could not be read.
+ * and reports them as closed. So a missed event costs time, but never a file. Resolves to what it could not look at:
+ * directories that could not be read, and declared files behind links to directories.
  */
 async function finalScan(parts: FinishParts, deadline: AbortSignal): Promise<readonly LeftFile[]> {
   const { context, files, watcher } = parts;
@@ -126,8 +127,15 @@ async function finalScan(parts: FinishParts, deadline: AbortSignal): Promise<rea
     if (!isAsBefore(context, dir)) unseen.set(dir, `cannot look into it: ${reasonOf(error)}`);
   };
   try {
+    const links: RelPath[] = [];
     for await (const found of watcher.scan(deadline, onUnreadable))
-      for (const { path, facts } of found) files.closed(path, 'scan', context.now(), { fingerprint: facts });
+      for (const { path, facts, link } of found) {
+        files.closed(path, 'scan', context.now(), { fingerprint: facts });
+        if (link) links.push(path);
+      }
+    warnOfLinks(parts, links);
+    const isLost = lostBehindLinks(context.manifest, TO_STORE);
+    for (const { path, why } of await watcher.links.lost(isLost, deadline)) unseen.set(path, why);
   } catch (error) {
     if (!deadline.aborted) throw error;
     unseen.set('.', 'no time was left to look for what gave no event');

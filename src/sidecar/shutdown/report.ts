@@ -1,18 +1,18 @@
 // What the user reads at the end of the run: which declared files are not stored and why, which were declared and never
 // written, and the last line.
-import fs from 'node:fs';
 import { errnoOf } from '../../model/errors.ts';
 import type { ExitStatus } from '../../model/exit-status.ts';
+import { leadsToUndeclared } from '../../model/file/behind-link.ts';
 import { whyLeft } from '../../model/file/decide.ts';
-import { fixedPart } from '../../model/file/manifest.ts';
 import type { EndFields, MessageFields } from '../../model/format/message-fields.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import { usedWords } from '../../model/format/resources.ts';
 import { unmatched, type Verdict, verdictLine } from '../../model/outcome/verdict.ts';
-import { encodePath, type RelPath, showPath } from '../../model/path.ts';
+import { type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes, plural } from '../../model/units.ts';
-import { heldPath, lstatBeneath, whereabouts, type WorkDir } from '../../native/beneath.ts';
+import { lstatBeneath, whereabouts, type WorkDir } from '../../native/beneath.ts';
 import { inShortTurns } from '../../native/turns.ts';
+import { IS_LINKED, LINKED_HINT } from '../../watch/linked-directories.ts';
 import { type Cause, whyAsked, withCauses } from './causes.ts';
 import { bringBackHint, deletedLine } from './bring-back.ts';
 import type { FinishParts, RunEnd } from './outcome.ts';
@@ -42,7 +42,7 @@ export async function leftFiles(
   }
   for (const { path, why } of files.tooMany.values()) left.set(path, why);
   for (const path of postponed) if (!left.has(path)) left.set(path, 'its generation could not be committed');
-  return [...[...left].map(([path, why]) => ({ path, why })), ...behindLinks(parts)];
+  return [...left].map(([path, why]) => ({ path, why }));
 }
 
 /**
@@ -97,13 +97,12 @@ export async function lastLine(
   // What to request from the scheduler next time.
   if (task !== undefined) said.push(usedWords(task).join(', '));
   // After a task that ended well there is a warning instead.
-  const never = neverCame(parts).filter(
-    (one) => !left.some(({ path }) => path === one.pattern) && !(isExpected(one) && verdict.kind === 'done'),
-  );
+  const never = neverNamed(parts, left).filter((one) => !(isExpected(one) && verdict.kind === 'done'));
   if (never.length > 0) said.push(`no file matched ${never.map(({ pattern }) => pattern).join(', ')}`);
   // A command to copy comes last.
   const hints = [
     ...causes.map(({ hint }) => hint),
+    left.some(({ why }) => why.endsWith(IS_LINKED)) ? LINKED_HINT : [],
     bringBackHint(context, reclaims, verdict.kind === 'failed') ?? [],
   ].flat();
   return {
@@ -181,28 +180,12 @@ function neverCame({ context, files, companions }: NeverParts): readonly NeverCa
   ];
 }
 
-/** Declared files that are behind a link to a directory: no walk and no watch goes there. */
-function behindLinks(parts: NeverParts): readonly LeftFile[] {
-  const { root } = parts.context;
-  return neverCame(parts).flatMap(({ pattern, isName }) => {
-    const link = linkAbove(root, isName ? pattern : fixedPart(pattern));
-    if (link === undefined) return [];
-    const isThere = !isName || fs.existsSync(encodePath(`${heldPath(root)}/${pattern}`));
-    return isThere ? [{ path: pattern, why: `${showPath(link)} is a symbolic link to a directory` }] : [];
-  });
-}
-
-function linkAbove(root: WorkDir, path: RelPath): RelPath | undefined {
-  const names = path.split('/').slice(0, -1);
-  for (let count = 1; count <= names.length; count += 1) {
-    const above = names.slice(0, count).join('/');
-    try {
-      if (fs.lstatSync(encodePath(`${heldPath(root)}/${above}`)).isSymbolicLink()) return above;
-    } catch {
-      return undefined; // it is not there
-    }
-  }
-  return undefined;
+/** Without the patterns of files that are left. */
+function neverNamed(parts: NeverParts, left: readonly LeftFile[]): readonly NeverCame[] {
+  const paths = left.map(({ path }) => path);
+  return neverCame(parts).filter(
+    ({ pattern }) => !paths.includes(pattern) && unmatched([pattern], paths).length > 0,
+  );
 }
 
 /** Checkpoints and companions that only a glob declares may well be missing after a short run. */
@@ -218,5 +201,24 @@ export function warnOfNames(parts: NeverParts): void {
   const named = missing.map(({ pattern, list }) => `${showPath(pattern)} (--${list})`);
   log.warn(`no file matched: ${named.join(', ')}`, {
     hint: `check the spelling; capture looks in ${showPath(settings.workdir)}`,
+  });
+}
+
+/** Only a link to it is stored. Links to directories, at which a pattern leads on, are looked behind. */
+export function warnOfLinks(
+  { context, watcher }: Pick<FinishParts, 'context' | 'watcher'>,
+  links: readonly RelPath[],
+): void {
+  const { manifest, log } = context;
+  const named: string[] = [];
+  for (const path of links) {
+    const real = watcher.links.targetOf(path);
+    if (real === undefined || !leadsToUndeclared(manifest, path, real)) continue;
+    named.push(`${showPath(path)} (to ${showPath(real)})`);
+    if (named.length === NAMED_LEFT) break;
+  }
+  if (named.length === 0) return;
+  log.warn(`only the link is stored, and not what it leads to: ${named.join(', ')}`, {
+    hint: 'declare that, too, or let the task write the file under the declared name',
   });
 }

@@ -116,6 +116,7 @@ describe('a set that is complete', () => {
       isLast: () => false,
       restored: [],
       behind: () => [],
+      links: { lost: async () => [] },
       onCommitted: () => undefined,
     };
     const generations = new Generations(parts as unknown as ConstructorParameters<typeof Generations>[0]);
