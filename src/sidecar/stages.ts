@@ -187,9 +187,11 @@ export async function openWatch(
     onOverflow: () => listening?.generations.overflowed(),
     onWarning: (message, hint) => log.warn(message, { hint }),
     rescanMs: settings.rescanMs,
-    // No set may lack what is behind one.
-    linkMattersNow: compileManifest({ ...settings.manifest, results: [], inputs: [], companions: [] })
-      .canHold,
+    linkInterest: {
+      canHold: compileManifest({ ...settings.manifest, inputs: [] }).canHold,
+      // No set may lack what is behind one.
+      mattersNow: compileManifest({ ...settings.manifest, results: [], inputs: [], companions: [] }).canHold,
+    },
     spare,
     witness,
   });

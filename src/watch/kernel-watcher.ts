@@ -73,8 +73,8 @@ class KernelWatcher implements Watcher {
   #ended: Promise<void> | undefined;
 
   constructor(options: WatcherOptions, reader: Reader, network: string | undefined) {
-    const { root, interest, linkMattersNow } = options;
-    this.links = new LinkedDirectories(root, interest, linkMattersNow);
+    const { root, interest, linkInterest = interest } = options;
+    this.links = new LinkedDirectories(root, linkInterest);
     this.mode = reader.mode;
     if (reader.mode !== 'inotify')
       this.fallback = 'the event loop reports no events of an inotify descriptor';

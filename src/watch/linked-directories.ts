@@ -3,7 +3,6 @@
 import fs from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { errnoOf, reasonOf } from '../model/errors.ts';
-import type { Interest } from '../model/file/file-state.ts';
 import { decodePath, encodePath, joinPath, type RelPath, showPath } from '../model/path.ts';
 import { currentPath, heldPath, lstatBeneath, type WorkDir } from '../native/beneath.ts';
 import { type DirectoryEntry, entriesIn } from '../native/directory-entries.ts';
@@ -12,6 +11,10 @@ import { type DirectoryEntry, entriesIn } from '../native/directory-entries.ts';
 const MOST_LINKS = 10_000;
 /** Outside the work directory there may be anything: the limit of names that are read there for each link. */
 const MOST_OUTSIDE = 10_000;
+/** The limit of names that are read at one time. */
+const MOST_NAMES = 1_000_000;
+/** So many links may stand one behind the other. In a web of links there would be endless paths. */
+const MOST_IN_A_ROW = 2;
 /** Names between two pauses. */
 const NAMES_PER_TURN = 512;
 
@@ -34,21 +37,25 @@ interface NameBehind {
 /** How a reason ends, if nothing else stands between the file and the store. */
 export const IS_LINKED = 'is a symbolic link to a directory';
 
+export interface LinkInterest {
+  /** True for a directory that can contain a file to store, at any depth. */
+  canHold(dir: RelPath): boolean;
+  /** True if a link with this path must be known at once, and not only after the next walk. */
+  mattersNow?(dir: RelPath): boolean;
+}
+
 export const LINKED_HINT =
   'declare the directory by its own name, or give the link to --exclude; capture follows no link to a directory';
 
 export class LinkedDirectories {
   readonly #root: WorkDir;
-  readonly #interest: Interest;
-  readonly #mattersNow: (dir: RelPath) => boolean;
+  readonly #interest: LinkInterest;
   readonly #links = new Set<RelPath>();
   #areTooMany = false;
 
-  /** `mattersNow`: a link with this path must be known at once, and not only after the next walk. */
-  constructor(root: WorkDir, interest: Interest, mattersNow: (dir: RelPath) => boolean = () => false) {
+  constructor(root: WorkDir, interest: LinkInterest) {
     this.#root = root;
     this.#interest = interest;
-    this.#mattersNow = mattersNow;
   }
 
   /** A walk saw this link. The directory that it leads to may be made later. */
@@ -60,7 +67,7 @@ export class LinkedDirectories {
 
   /** An event reported this name, which may be a link. */
   appeared(path: RelPath): void {
-    if (this.#mattersNow(path) && this.#isLink(path)) this.note(path);
+    if (this.#interest.mattersNow?.(path) === true && this.#isLink(path)) this.note(path);
   }
 
   /**
@@ -69,23 +76,20 @@ export class LinkedDirectories {
    */
   async lost(isLost: IsLost, signal: AbortSignal): Promise<readonly BehindLink[]> {
     const lost: BehindLink[] = [];
-    let left = NAMES_PER_TURN;
+    let names = 0;
+    const targetOf = remembering(directoryAt);
     for (const link of this.#links) {
-      for (const found of this.#behind(link, isLost)) {
+      for (const found of this.#behind(link, isLost, targetOf)) {
         if (found !== undefined) lost.push(found);
-        left -= 1;
-        if (left > 0) continue;
-        left = NAMES_PER_TURN;
+        names += 1;
+        if (names > MOST_NAMES) return [...lost, notSeen(`${MOST_NAMES} names behind`)];
+        if (names % NAMES_PER_TURN !== 0) continue;
         // oxlint-disable-next-line no-await-in-loop -- the pause
         await setImmediate();
         signal.throwIfAborted();
       }
     }
-    if (this.#areTooMany)
-      lost.push({
-        path: '.',
-        why: `more than ${MOST_LINKS} symbolic links: what is behind the others is not seen`,
-      });
+    if (this.#areTooMany) lost.push(notSeen(`${MOST_LINKS}`));
     return lost;
   }
 
@@ -116,12 +120,12 @@ export class LinkedDirectories {
   }
 
   /** A step for each name; the last one says what was found. */
-  *#behind(link: RelPath, isLost: IsLost): Generator<BehindLink | undefined> {
+  *#behind(link: RelPath, isLost: IsLost, targetOf: TargetOf): Generator<BehindLink | undefined> {
     if (!this.#isLink(link)) return void this.#links.delete(link);
     const workdir = currentPath(this.#root.fd);
     let outside = 0;
     try {
-      for (const { path, real, isFile } of this.#namesBehind(link, workdir)) {
+      for (const { path, real, isFile } of this.#namesBehind(link, workdir, targetOf)) {
         if (isFile && isLost(path, real)) return yield { path, why: `${showPath(link)} ${IS_LINKED}` };
         if (real === undefined) outside += 1;
         if (outside > MOST_OUTSIDE) return yield tooManyOutside(link);
@@ -133,13 +137,18 @@ export class LinkedDirectories {
   }
 
   /** Every name behind the link that a declared pattern may reach. */
-  *#namesBehind(link: RelPath, workdir: string): Generator<NameBehind> {
+  *#namesBehind(link: RelPath, workdir: string, targetOf: TargetOf): Generator<NameBehind> {
     const waiting: { readonly path: RelPath; readonly at: string; readonly links: readonly string[] }[] = [];
     const follow = (path: RelPath, at: string, links: readonly string[]): void => {
-      if (!this.#interest.canHold(path) || statOf(at)?.isDirectory() !== true) return;
-      const target = realPath(at);
-      // A link of this chain leads there already: it would go round for ever.
-      if (!links.includes(target)) waiting.push({ path, at: target, links: [...links, target] });
+      const target = this.#interest.canHold(path) ? targetOf(at) : undefined;
+      // A link of this chain may lead there already: it would go round for ever.
+      if (target === undefined || links.includes(target)) return;
+      if (links.length < MOST_IN_A_ROW)
+        return void waiting.push({ path, at: target, links: [...links, target] });
+      // A walk has met this link, too, and it is looked behind on its own.
+      const real = beneathOf(workdir, at);
+      if (real === undefined || !this.#interest.canHold(real))
+        throw new Error(`more than ${MOST_IN_A_ROW} links stand one behind the other`);
     };
     follow(link, `${workdir}/${link}`, []);
     for (let dir = waiting.pop(); dir !== undefined; dir = waiting.pop()) {
@@ -157,6 +166,10 @@ export class LinkedDirectories {
       }
     }
   }
+}
+
+function notSeen(most: string): BehindLink {
+  return { path: '.', why: `more than ${most} symbolic links to directories: not all was looked at` };
 }
 
 function tooManyOutside(link: RelPath): BehindLink {
@@ -178,6 +191,21 @@ function statOf(at: string): fs.Stats | undefined {
 
 function realPath(at: string): string {
   return decodePath(fs.realpathSync.native(encodePath(at), { encoding: 'buffer' }));
+}
+
+type TargetOf = (at: string) => string | undefined;
+
+/** The real path of the directory that the link at `at` leads to; undefined if it leads to none. */
+function directoryAt(at: string): string | undefined {
+  return statOf(at)?.isDirectory() === true ? realPath(at) : undefined;
+}
+
+function remembering(look: TargetOf): TargetOf {
+  const known = new Map<string, string | undefined>();
+  return (at) => {
+    if (!known.has(at)) known.set(at, look(at));
+    return known.get(at);
+  };
 }
 
 /** The path relative to the work directory; undefined if it is not beneath it. */

@@ -33,7 +33,7 @@ export async function openPortable(
 ): Promise<Watcher> {
   const warnings = new Warnings(options.onWarning);
   const seen = new LastSeen();
-  const links = new LinkedDirectories(options.root, options.interest, options.linkMattersNow);
+  const links = new LinkedDirectories(options.root, options.linkInterest ?? options.interest);
   const walk: Walk = {
     root: options.root,
     interest: options.interest,

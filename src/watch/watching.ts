@@ -4,7 +4,7 @@ import type { ClosedEvent, Interest } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
 import type { InotifyCalls, OpenReader } from './inotify.ts';
-import type { LinkedDirectories } from './linked-directories.ts';
+import type { LinkedDirectories, LinkInterest } from './linked-directories.ts';
 import type { FoundFile, Walk } from './scan.ts';
 import type { SpareInstance } from './spare-instance.ts';
 import type { Witness } from './witness.ts';
@@ -20,8 +20,8 @@ export interface WatcherOptions {
   readonly onWarning: (message: string, hint: string) => void;
   /** Time between two scans, where scans are needed. */
   readonly rescanMs: number;
-  /** See {@link LinkedDirectories}. */
-  readonly linkMattersNow?: (dir: RelPath) => boolean;
+  /** Of links to directories; undefined: as `interest`. */
+  readonly linkInterest?: LinkInterest | undefined;
   /** Used if this watcher gets no inotify instance of its own, where a process has several watchers. */
   readonly spare?: SpareInstance | undefined;
   /** Says which process closed a file; undefined: nobody can. The caller keeps it and closes it. */

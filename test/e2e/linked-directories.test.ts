@@ -77,6 +77,14 @@ it('a link beside the directory that it leads to loses nothing', async () => {
   expect(place.keys()).toEqual(['step-7/x.dat.0']);
 });
 
+it('a link to inputs outside, of whatever number, loses nothing', async () => {
+  fs.mkdirSync(`${place.dir}/in`);
+  for (let n = 0; n <= 10_000; n += 1) fs.writeFileSync(`${place.dir}/in/${n}.in`, '');
+  fs.symlinkSync(`${place.dir}/in`, place.at('data'));
+  const run = place.run([...of('r.dat'), '-i', 'data/0.in'], sh('echo 1 >r.dat'));
+  expect(await ends(run, 0)).not.toContain('symbolic link');
+});
+
 it('a work directory that capture made stays, with what is behind a link', async () => {
   const script = 'pwd; mkdir real; ln -s real step2; echo b >step2/b.dat';
   const run = place.run(['--workdir', 'auto', ...of('step*/*.dat')], sh(script), { TMPDIR: place.dir });

@@ -66,6 +66,18 @@ describe('a declared file is lost behind a link', () => {
     expect(await lost()).toEqual([{ path: 'out/second/deep/x', why: why('out') }]);
   });
 
+  it('behind more links than are followed', async () => {
+    const { at, lost } = await opened(['o*/**/x']);
+    const outside = freshDirectory();
+    for (let n = 1; n < 5; n += 1) {
+      put(`${outside}/${n}/y`);
+      fs.symlinkSync(`../${n + 1}`, `${outside}/${n}/next`);
+    }
+    put(`${outside}/5/x`);
+    fs.symlinkSync(`${outside}/1`, at('out'));
+    expect(await lost()).toEqual([{ path: 'out', why: expect.stringContaining('more than 2 links') }]);
+  });
+
   it('once for each link, and no longer when the link is gone', async () => {
     const { at, lost } = await opened(['a*/?']);
     put(at('real/x'), at('real/y'));
@@ -113,6 +125,14 @@ describe('nothing is lost behind a link', () => {
     expect(await lost()).toEqual([]);
   });
 
+  it('in a web of them', async () => {
+    const { at, lost } = await opened(['**/x']);
+    const all = [...Array.from({ length: 16 }).keys()];
+    for (const from of all) put(at(`${from}/x`));
+    for (const from of all) for (const to of all) fs.symlinkSync(`../${to}`, at(`${from}/to-${to}`));
+    expect(await lost()).toEqual([]);
+  });
+
   it('that is excluded', async () => {
     const { at, lost } = await opened(['*/x'], undefined, { exclude: ['data'] });
     const outside = freshDirectory();
@@ -123,7 +143,7 @@ describe('nothing is lost behind a link', () => {
 });
 
 describe('without a scan, a link is known', () => {
-  const early = { linkMattersNow: () => true };
+  const early = { linkInterest: { canHold: () => true, mattersNow: () => true } };
 
   it('that stood before', async () => {
     const { lost } = await opened(['s*/x'], (dir) => {

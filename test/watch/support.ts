@@ -6,6 +6,7 @@ import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { ClosedEvent, Interest } from '../../src/model/file/file-state.ts';
 import { libcFunction } from '../../src/native/libc.ts';
+import type { LinkInterest } from '../../src/watch/linked-directories.ts';
 import type { FoundFile } from '../../src/watch/scan.ts';
 import type { SpareInstance } from '../../src/watch/spare-instance.ts';
 import { openWatcher, thisSystem } from '../../src/watch/watcher.ts';
@@ -37,7 +38,7 @@ export interface Watched {
 export interface WatchedOptions {
   readonly dir?: string;
   readonly interest?: Interest;
-  readonly linkMattersNow?: (dir: string) => boolean;
+  readonly linkInterest?: LinkInterest;
   readonly rescanMs?: number;
   readonly system?: Partial<WatchSystem>;
   readonly spare?: SpareInstance;
@@ -75,7 +76,7 @@ export async function watched(options: WatchedOptions = {}): Promise<Watched> {
       },
       onWarning: (message, hint) => warnings.push(`${message} (try: ${hint})`),
       rescanMs: options.rescanMs ?? 3_600_000,
-      ...(options.linkMattersNow === undefined ? {} : { linkMattersNow: options.linkMattersNow }),
+      linkInterest: options.linkInterest,
       spare: options.spare,
       witness: options.witness,
     },

@@ -87,7 +87,10 @@ export class KilledRuns {
       const manifest = compileManifest({ ...left.manifest, newest: undefined });
       let isAllSeen = true;
       const onUnreadable = (): void => void (isAllSeen = false);
-      const links = new LinkedDirectories(root, manifest);
+      const links = new LinkedDirectories(
+        root,
+        compileManifest({ ...left.manifest, newest: undefined, inputs: [] }),
+      );
       const walk = { root, interest: manifest, onUnreadable, onLink: links.note };
       const found = await findAll(walk, 'pool', signal);
       for (const file of found) {
