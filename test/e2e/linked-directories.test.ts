@@ -6,7 +6,8 @@ import { openPlace, type Place, type Run, until } from './support.ts';
 
 let place: Place;
 beforeEach(() => {
-  place = openPlace();
+  // In memory, so that --workdir auto takes it.
+  place = openPlace({ below: '/dev/shm' });
 });
 afterEach(() => place.close());
 
