@@ -156,7 +156,10 @@ function failure(how: string, logFile: string): string {
 const WRITE = 0o222;
 const OWNER_WRITE = 0o200;
 
-/** Works recursively, through open directories: whatever takes the place of a name meanwhile, no link is followed. */
+/**
+ * Works recursively, through open directories: whatever takes the place of a name meanwhile, no link is followed. A file
+ * with another name (a hard link) stays as it is: that name may be the user's, elsewhere.
+ */
 function setWritable(name: string, isWritable: boolean): void {
   const fd = fs.openSync(encodePath(name), O_PATH | fs.constants.O_NOFOLLOW);
   try {
@@ -164,7 +167,7 @@ function setWritable(name: string, isWritable: boolean): void {
     if (stat.isSymbolicLink()) return;
     const at = `/proc/self/fd/${fd}`;
     if (stat.isDirectory()) for (const one of allEntriesIn(at)) setWritable(`${at}/${one.name}`, isWritable);
-    if (stat.isDirectory() || !isWritable)
+    if (stat.isDirectory() || (!isWritable && stat.nlink === 1))
       fs.chmodSync(at, isWritable ? stat.mode | OWNER_WRITE : stat.mode & ~WRITE);
   } finally {
     fs.closeSync(fd);

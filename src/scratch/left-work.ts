@@ -5,12 +5,13 @@ import fs from 'node:fs';
 import path from 'node:path';
 import type { Log } from '../log/log.ts';
 import { errnoOf, reasonOf } from '../model/errors.ts';
-import { ATTEMPT_FILE, LOCK_FILE, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
+import { ATTEMPT_FILE, FRESH_FILE, LOCK_FILE, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
 import { showPath } from '../model/path.ts';
 import { isEmptyDirectory } from '../native/directory-entries.ts';
+import { type DirectoryUse, useOfDirectory } from '../native/directory-use.ts';
 import { tryLock } from '../native/files.ts';
-import { holdPrivateDir, openPrivateFile, readPrivateFile } from '../native/private-dir.ts';
-import { processesWithEnvironment } from '../native/processes.ts';
+import { fileSystemType, networkFileSystem } from '../native/network-files.ts';
+import { holdPrivateDir, inPrivateDir, openPrivateFile, readPrivateFile } from '../native/private-dir.ts';
 import { emptyDirectory, removeTree } from '../native/remove-tree.ts';
 
 export type HeldDir = ReturnType<typeof holdPrivateDir>;
@@ -31,50 +32,64 @@ export const NO_INDEX = 'task';
 const TASK_DIR = new RegExp(`^(\\d+|${NO_INDEX})(?:-\\d+)?$`);
 
 /**
- * Reads the sidecar's marks in the directory, because the launcher, or this runner, may have been killed. The task may
- * have removed them: then whatever is there counts as unsaved. A start whose task has not begun leaves its lock file.
+ * Whether nothing is lost with the directory: the sidecar has marked it as saved, no task has begun in it, or nothing is
+ * there. Reads marks, because the launcher, or this runner, may have been killed. The task may have removed them, or
+ * closed the directory to us: whatever cannot be read, or is missing, counts as unsaved.
  */
-export function isUnsaved(workdir: string): boolean {
-  const has = (name: string): boolean => fs.existsSync(path.join(workdir, OWN_DIR, name));
-  if (has(SAVED_FILE)) return false;
-  return has(ATTEMPT_FILE) || (!has(LOCK_FILE) && !isEmpty(workdir));
-}
-
-function isEmpty(workdir: string): boolean {
+export function isSurelyStored(workdir: string): boolean {
   try {
-    return isEmptyDirectory(workdir);
-  } catch {
-    return true; // the task has removed it
+    return inPrivateDir(workdir, (at) => isEmptyDirectory(at) || has(at, SAVED_FILE) || has(at, FRESH_FILE));
+  } catch (error) {
+    return errnoOf(error) === 'ENOENT'; // the task has removed it
   }
 }
 
-/** Whether a sidecar, or a process of a task, still works in one of the directories: runners and launchers may be gone. */
-export async function isAtWork({ at }: HeldDir): Promise<boolean> {
+function has(workdir: string, mark: string): boolean {
+  const fd = unlessMissing(() => openPrivateFile(`${workdir}/${OWN_DIR}`, mark, fs.constants.O_RDONLY));
+  if (fd !== undefined) fs.closeSync(fd);
+  return fd !== undefined;
+}
+
+function unlessMissing<T>(open: () => T): T | undefined {
+  try {
+    return open();
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+    return undefined;
+  }
+}
+
+/**
+ * Whether a sidecar, or a process of a task, still works in one of the directories: runners and launchers may be gone.
+ * `sinceTicks`: see {@link useOfDirectory}.
+ */
+export async function useOf({ at }: HeldDir, root: string, sinceTicks: number): Promise<DirectoryUse> {
+  const environment = new Set<string>();
+  let isSure = true;
   for await (const { name } of await fs.promises.opendir(at)) {
+    if (!TASK_DIR.test(name)) continue;
     const own = `${at}/${name}/${OWN_DIR}`;
-    if (TASK_DIR.test(name) && (isLocked(own) || runsOn(own))) return true;
+    try {
+      if (isLocked(own)) return 'some';
+    } catch {
+      isSure = false;
+    }
+    const token = /"runToken":"([\w-]+)"/.exec(readPrivateFile(own, ATTEMPT_FILE) ?? '')?.[1];
+    if (token !== undefined) environment.add(`CAPTURED_RUN=${token}`);
   }
-  return false;
+  const use = await useOfDirectory({ name: path.basename(root), environment, sinceTicks });
+  return use === 'none' && !isSure ? 'doubt' : use;
 }
 
+/** False if no sidecar has begun there. */
 function isLocked(own: string): boolean {
-  let fd: number;
-  try {
-    fd = openPrivateFile(own, LOCK_FILE, fs.constants.O_RDWR);
-  } catch {
-    return false; // no sidecar has begun there
-  }
+  const fd = unlessMissing(() => openPrivateFile(own, LOCK_FILE, fs.constants.O_RDWR));
+  if (fd === undefined) return false;
   try {
     return !tryLock(fd);
   } finally {
     fs.closeSync(fd);
   }
-}
-
-/** Whether a process of the task has outlived its launcher and its sidecar. */
-function runsOn(own: string): boolean {
-  const token = /"runToken":"([\w-]+)"/.exec(readPrivateFile(own, ATTEMPT_FILE) ?? '')?.[1];
-  return token !== undefined && processesWithEnvironment(`CAPTURED_RUN=${token}`).length > 0;
 }
 
 /** In the name of a directory that is being removed: it is no task's any more. */
@@ -119,7 +134,7 @@ export async function removeRest(
   for await (const { name } of await fs.promises.opendir(at)) {
     // The log goes with its directory, whichever of them readdir returns first.
     const dir = name.replace(/\.log$/, '');
-    const isAtRisk = TASK_DIR.test(dir) && isUnsaved(`${at}/${dir}`);
+    const isAtRisk = isWork(`${at}/${dir}`) && !isSurelyStored(`${at}/${dir}`);
     const fate = isAtRisk ? await fateOf(`${at}/${dir}`, dir) : undefined;
     if (fate === 'later') {
       isDone = false;
@@ -145,6 +160,19 @@ export async function removeRest(
   if (!keepsSome) await emptyDirectory(at);
   await removeTree(`${at}/${LOCK}`);
   if (!keepsSome) removeRoot(root);
+}
+
+/** A work directory; a task may have given its own another name. */
+function isWork(inside: string): boolean {
+  const name = path.basename(inside);
+  if ([UNSAVED, FAILED, DONE].some((mark) => name.includes(mark))) return false;
+  if (TASK_DIR.test(name)) return true;
+  try {
+    fs.lstatSync(`${inside}/${OWN_DIR}`);
+    return true;
+  } catch (error) {
+    return !['ENOENT', 'ENOTDIR'].includes(errnoOf(error) ?? '');
+  }
 }
 
 /** For messages. A log may be that of another index. */
@@ -173,7 +201,7 @@ export async function makeRoom(
 ): Promise<readonly string[]> {
   const removed: string[] = [];
   for await (const { name } of await fs.promises.opendir(at)) {
-    if (!name.endsWith(FAILED) || isUnsaved(`${at}/${name}`)) continue;
+    if (!name.endsWith(FAILED) || !isSurelyStored(`${at}/${name}`)) continue;
     const shown = path.join(root, name);
     if (await isRemoved(`${at}/${name}`, shown, log)) removed.push(shown);
   }
@@ -181,27 +209,44 @@ export async function makeRoom(
 }
 
 /**
+ * The scratch directories below `base` that may be our user's. Others may have made any number of theirs in a directory
+ * for all.
+ */
+export async function* rootsIn(base: string): AsyncGenerator<string> {
+  // The server of a network file system may give what we make to another user.
+  const us = networkFileSystem(fileSystemType(base)) === undefined ? process.geteuid?.() : undefined;
+  for await (const { name } of await fs.promises.opendir(base, { bufferSize: NAMES_PER_READ })) {
+    if (!name.startsWith(PREFIX)) continue;
+    const root = path.join(base, name);
+    const uid = us === undefined ? us : fs.lstatSync(root, { throwIfNoEntry: false })?.uid;
+    if (uid === us) yield root;
+  }
+}
+
+/** Entries that are read before other work has its turn. */
+const NAMES_PER_READ = 512;
+
+/**
  * Removes what runners of our user have kept below `base` of this index when it had failed, except for files that are
  * stored nowhere else. `isOf` says from the kept log whether it is the log of this index of this array.
  */
 export async function removeKept(base: string, index: number, isOf: (log: string) => boolean): Promise<void> {
   const logName = new RegExp(`^${index}(?:-\\d+)?${FAILED.replace('.', '\\.')}\\.log$`);
-  for await (const { name: root } of await fs.promises.opendir(base)) {
-    if (!root.startsWith(PREFIX)) continue;
+  for await (const root of rootsIn(base)) {
     let held: HeldDir;
     try {
-      held = holdPrivateDir(path.join(base, root));
+      held = holdPrivateDir(root);
     } catch {
       continue; // another user's, or removed meanwhile
     }
     try {
       for await (const { name } of await fs.promises.opendir(held.at)) {
         const [log, dir] = [`${held.at}/${name}`, `${held.at}/${name.slice(0, -'.log'.length)}`];
-        if (!logName.test(name) || !isOf(log) || isUnsaved(dir)) continue;
+        if (!logName.test(name) || !isOf(log) || !isSurelyStored(dir)) continue;
         await removeTree(dir);
         await removeTree(log);
       }
-      removeRoot(path.join(base, root));
+      removeRoot(root);
     } finally {
       held.close();
     }

@@ -10,40 +10,37 @@ import path from 'node:path';
 import type { Log } from '../log/log.ts';
 import { CaptureError, isFull, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import { FENCED, IN_VAIN, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
+import { FENCED, FRESH_FILE, IN_VAIN, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
 import { showPath } from '../model/path.ts';
 import { formatBytes } from '../model/units.ts';
-import { untilAborted } from '../model/waiting.ts';
+import { untilAborted, whileLinked } from '../model/waiting.ts';
 import { whereabouts } from '../native/beneath.ts';
-import { bootId } from '../native/boot-id.ts';
 import { isEmptyDirectory } from '../native/directory-entries.ts';
 import { isInMemory } from '../native/disk-use.ts';
-import { tryLock } from '../native/files.ts';
 import { mountOf } from '../native/mounts.ts';
-import { fileSystemType, networkFileSystem } from '../native/network-files.ts';
-import { holdPrivateDir, makePrivateFile, openHeldFile, readPrivateFile } from '../native/private-dir.ts';
+import { holdPrivateDir, makePrivateDir, makePrivateFile, readPrivateFile } from '../native/private-dir.ts';
 import { removeTree } from '../native/remove-tree.ts';
+import { lock, removeAbandoned } from './abandoned.ts';
 import {
   DONE,
   FAILED,
   type FateOf,
   type HeldDir,
-  isAtWork,
-  isUnsaved,
-  LOCK,
+  isSurelyStored,
   makeRoom,
   moved,
   type NO_INDEX,
   PREFIX,
   removeKept,
   removeRest,
-  SET_ASIDE,
   setAside,
 } from './left-work.ts';
 
 const SHARED_MEMORY = '/dev/shm';
 /** For each task that runs at the same time: tmpfs takes its memory from the tasks. */
 const ROOM_BYTES = 512 * 2 ** 20;
+/** A start waits so long for the sweep. Others may have put any number of names there. */
+const SWEEP_WAIT_MS = 2000;
 
 /** The work directory and log of one start. Nothing exists before {@link TaskDir.make}. */
 export interface TaskDir {
@@ -117,8 +114,11 @@ export async function openScratch(
   const base = dir ?? memory ?? os.tmpdir();
   const inMemory = dir === undefined && memory !== undefined;
   try {
-    // If the directory cannot be listed, nothing is swept. What is left at a stop is for the next runner.
-    await untilAborted(removeAbandoned(base, log, fateOf), stopping).catch(() => undefined);
+    // If the directory cannot be listed, nothing is swept. What is left at a stop is for the next runner; what takes
+    // longer goes on beside the tasks.
+    const limit = AbortSignal.timeout(SWEEP_WAIT_MS);
+    const swept = removeAbandoned(base, log, fateOf);
+    await whileLinked([stopping, limit], (signal) => untilAborted(swept, signal)).catch(() => undefined);
     const root = fs.mkdtempSync(path.join(base, PREFIX));
     return scratchIn(root, { held: hold(root), lockFd: lock(root), hasAllTries, inMemory, log });
   } catch (error) {
@@ -157,22 +157,6 @@ function hold(root: string): HeldDir {
   if (isEmptyDirectory(held.at)) return held;
   held.close();
   throw new Error(`somebody has put another directory in place of ${showPath(root)}`);
-}
-
-/**
- * The lock file is locked first and then renamed into place, so nobody finds it unlocked. It contains the name of its
- * directory, so a directory that somebody has renamed is not mistaken for it, and the boot of its machine.
- */
-function lock(root: string): number {
-  const fd = makePrivateFile(root, 'lock.new');
-  tryLock(fd);
-  fs.writeFileSync(fd, lockText(path.basename(root)));
-  fs.renameSync(path.join(root, 'lock.new'), path.join(root, LOCK));
-  return fd;
-}
-
-function lockText(name: string): string {
-  return `${name}\n${bootId()}`;
 }
 
 interface Opened extends Pick<ScratchNeeds, 'hasAllTries' | 'log'> {
@@ -237,6 +221,8 @@ function taskDir(root: string, held: HeldDir, inside: string, keepsLog: boolean)
       if (whereabouts({ fd: held.fd, path: root }) !== 'here')
         throw new Error(`${showPath(root)} is not the directory any more that was made there`);
       fs.mkdirSync(inside, { mode: 0o700 });
+      makePrivateDir(path.join(inside, OWN_DIR));
+      fs.closeSync(makePrivateFile(path.join(inside, OWN_DIR), FRESH_FILE));
     },
     remove: async () => {
       // The sidecar's mark goes with it. If a rest stays, its name says that it is no task's any more.
@@ -246,12 +232,12 @@ function taskDir(root: string, held: HeldDir, inside: string, keepsLog: boolean)
       await removeTree(inside);
       if (!keepsLog) await removeTree(log);
     },
-    isUnsaved: () => isUnsaved(inside),
+    isUnsaved: () => !isSurelyStored(inside),
     isInVain: () => savedText() === IN_VAIN,
-    isFenced: () => savedText() === FENCED || (savedText() === undefined && !isUnsaved(inside)),
+    isFenced: () => savedText() === FENCED || (savedText() === undefined && isSurelyStored(inside)),
     keep: async () => {
       let from = inside;
-      if (isInMemory(root) && !isUnsaved(inside)) {
+      if (isInMemory(root) && isSurelyStored(inside)) {
         from = nameOfDone();
         moved(inside, from);
         await removeTree(from).catch(() => undefined); // `close` tries again, and says what stays
@@ -273,35 +259,4 @@ function freeName(base: string, mayHaveLog: boolean): string {
 function freeBytes(dir: string): number {
   const { bavail, bsize } = fs.statfsSync(dir);
   return bavail * bsize;
-}
-
-/**
- * Removes what killed runners of our user left, if their tasks have ended since. On a network file system a lock may not
- * reach other machines (Lustre's localflock, local_lock of nfs(5)): what another one left there is its own.
- */
-export async function removeAbandoned(
-  base: string,
-  log: Pick<Log, 'warn'>,
-  fateOf = SET_ASIDE,
-): Promise<void> {
-  const isShared = networkFileSystem(fileSystemType(base)) !== undefined;
-  for await (const { name } of await fs.promises.opendir(base)) {
-    if (!name.startsWith(PREFIX)) continue;
-    const root = path.join(base, name);
-    try {
-      const held = holdPrivateDir(root);
-      let fd: number | undefined;
-      try {
-        fd = openHeldFile(held, LOCK, fs.constants.O_RDWR);
-        const text = tryLock(fd) ? fs.readFileSync(fd, 'utf8') : '';
-        const isOurs = isShared ? text === lockText(name) : text.split('\n')[0] === name;
-        if (isOurs && !(await isAtWork(held))) await removeRest(held, root, log, fateOf);
-      } finally {
-        if (fd !== undefined) fs.closeSync(fd);
-        held.close();
-      }
-    } catch {
-      // Another runner is removing it, too, or nobody may remove it.
-    }
-  }
 }

@@ -48,6 +48,19 @@ describe('--prepare', () => {
       expect(fs.statSync(path.join(made, name)).mode & 0o222, name).toBe(0);
   });
 
+  it('takes no right away from a file that has another name elsewhere', async () => {
+    const theirs = path.join(dir, 'theirs');
+    fs.mkdirSync(theirs);
+    fs.writeFileSync(path.join(theirs, 'a'), 'mine', { mode: 0o644 });
+    const one = submission({ prepare: `cp -al ${theirs} data; touch own` });
+    prepared.ask(one);
+    await until(() => prepared.ask(one).kind === 'ready', 'it is ready');
+    const mode = (name: string): number => fs.statSync(name).mode & 0o222;
+    expect(mode(path.join(theirs, 'a'))).toBe(0o200);
+    const made = prepared.dirOf(one) ?? '';
+    expect([mode(made), mode(path.join(made, 'data')), mode(path.join(made, 'own'))]).toEqual([0, 0, 0]);
+  });
+
   it('says why it failed, and makes no directory that is used', async () => {
     const one = submission({ prepare: 'echo no compiler; exit 3' });
     prepared.ask(one);

@@ -44,6 +44,7 @@ const WHY: Readonly<Record<string, string>> = {
   'reclaim/set-aside.ts': 'directories in .capture/reclaim, beneath the work directory',
   'restore/place.ts': 'removes beneath the work directory',
   'restore/staging.ts': 'new names (O_EXCL), beneath the work directory',
+  'scratch/abandoned.ts': 'the lock of a scratch directory, which is ours alone',
   'scratch/left-work.ts': 'the scratch directory, which is ours alone, held open',
   'scratch/scratch.ts': 'the scratch directory, which it makes for us alone (mkdtemp) and holds open',
   'sidecar/control/control.ts': 'a socket in .capture, or in a directory for us alone (mkdtemp)',

@@ -1,7 +1,10 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { newDeferred } from '../../src/model/waiting.ts';
+import type { FateOf, UnsavedFate } from '../../src/scratch/left-work.ts';
 import { openScratch, type Scratch, type TaskDir } from '../../src/scratch/scratch.ts';
+import { NOBODY } from '../support/other-user.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
 let dir: TestDir;
@@ -13,8 +16,14 @@ beforeEach(() => {
 });
 afterEach(() => dir.remove());
 
-const open = (hasAllTries = false, stopping?: AbortSignal, below = dir.path): Promise<Scratch> =>
+const open = (
+  hasAllTries = false,
+  stopping?: AbortSignal,
+  below = dir.path,
+  fateOf?: FateOf,
+): Promise<Scratch> =>
   openScratch(below, {
+    ...(fateOf === undefined ? {} : { fateOf }),
     tasksAtOnce: 1,
     hasAllTries,
     availableBytes: 0,
@@ -28,11 +37,16 @@ function begin(scratch: Scratch, index: Parameters<Scratch['dirFor']>[0], text =
   const dir = scratch.dirFor(index);
   dir.make();
   // What a start leaves whose task has not begun.
-  fs.mkdirSync(path.join(dir.path, '.capture'));
   fs.writeFileSync(path.join(dir.path, '.capture/lock'), '');
   fs.writeFileSync(path.join(dir.path, 'file'), text);
   fs.writeFileSync(dir.log, 'said');
   return dir;
+}
+
+/** As the sidecar does it. */
+function taskBegins({ path: workdir }: Pick<TaskDir, 'path'>): void {
+  fs.writeFileSync(path.join(workdir, '.capture/attempt.json'), '{}');
+  fs.rmSync(path.join(workdir, '.capture/fresh'), { force: true });
 }
 
 it('removes what is done, keeps what failed, and is gone if nothing is kept', async () => {
@@ -54,7 +68,7 @@ it('keeps of a failed task in memory only the log, unless something of it is sto
   onTestFinished(() => memory.remove());
   const one = await open(false, undefined, memory.path);
   const [failed, unsaved] = [begin(one, 1), begin(one, 2)];
-  fs.writeFileSync(path.join(unsaved.path, '.capture/attempt.json'), '{}');
+  taskBegins(unsaved);
   expect(await failed.keep()).toEqual([`${one.root}/1.failed.log`]);
   expect(await unsaved.keep()).toHaveLength(2);
   await one.close();
@@ -65,7 +79,7 @@ it('removes what it and earlier runners have kept of an index that is done, but 
   const earlier = await open();
   const alone = await open();
   const unsaved = begin(earlier, 3);
-  fs.writeFileSync(path.join(unsaved.path, '.capture/attempt.json'), '{}');
+  taskBegins(unsaved);
   for (const task of [unsaved, begin(earlier, 3), begin(earlier, 33), begin(alone, 3)]) await task.keep(); // oxlint-disable-line no-await-in-loop -- their names follow each other
   await Promise.all([earlier, alone].map((scratch) => scratch.close()));
   const one = await open();
@@ -102,7 +116,7 @@ it('tells a full file system from a directory that cannot be written', async () 
 it('makes room of what failed tasks have left, but for logs, and for files that are stored nowhere else', async () => {
   const one = await open();
   const [failed, unsaved, running] = [begin(one, 1), begin(one, 2), begin(one, 3)];
-  fs.writeFileSync(path.join(unsaved.path, '.capture/attempt.json'), '{}');
+  taskBegins(unsaved);
   await Promise.all([failed, unsaved].map((task) => task.keep()));
   expect(one.hasRoom()).toBe(true);
   expect(await one.makeRoom()).toEqual([`${failed.path}.failed`]);
@@ -154,7 +168,7 @@ it.each([
   const next = one.dirFor(3);
   next.make();
   expect(next.path).toBe(first.path);
-  expect(fs.readdirSync(next.path)).toEqual([]);
+  expect(fs.readdirSync(next.path)).toEqual(['.capture']);
   fs.appendFileSync(next.log, 'second');
   const [, log = ''] = await next.keep();
   expect(fs.readFileSync(log, 'utf8')).toBe(all);
@@ -168,7 +182,7 @@ it('gives the next try an empty directory, and moves away what is stored nowhere
   const next = one.dirFor(1);
   next.make();
   expect(next.path).toBe(first.path);
-  expect(fs.readdirSync(next.path)).toEqual([]);
+  expect(fs.readdirSync(next.path)).toEqual(['.capture']);
   await one.close();
   expect(aside.map((name) => path.basename(name))).toEqual(['1.unsaved-1', '1.unsaved-1.log']);
   expect(fs.readFileSync(path.join(aside[0] ?? '', 'file'), 'utf8')).toBe('x');
@@ -225,11 +239,119 @@ it('counts a directory as unsaved from which the task has removed our marks, unl
   expect(fs.readdirSync(scratch.root).toSorted()).toEqual(['1.unsaved-1', '1.unsaved-1.log']);
 });
 
+it.each<[string, (workdir: string) => void]>([
+  [
+    'the facts of the attempt, and of nothing else',
+    (at) => fs.rmSync(path.join(at, '.capture/attempt.json')),
+  ],
+  [
+    'all marks, and put a link to marks of another run there',
+    (at) => {
+      fs.renameSync(path.join(at, '.capture'), path.join(at, 'other'));
+      fs.writeFileSync(path.join(at, 'other/saved'), '');
+      fs.symlinkSync('other', path.join(at, '.capture'));
+    },
+  ],
+  [
+    'the directory, and put a link there',
+    (at) => {
+      fs.renameSync(at, `${at}.moved`);
+      fs.mkdirSync(path.join(dir.path, 'other'));
+      fs.symlinkSync(path.join(dir.path, 'other'), at);
+    },
+  ],
+  [
+    'the directory, and put a file there',
+    (at) => {
+      fs.renameSync(at, `${at}.moved`);
+      fs.writeFileSync(at, 'mine');
+    },
+  ],
+])('keeps the files of a task that has removed %s', async (_, act) => {
+  const scratch = await open();
+  const task = begin(scratch, 1);
+  taskBegins(task);
+  act(task.path);
+  expect([task.isUnsaved(), task.isFenced()]).toEqual([true, false]);
+  await scratch.close();
+  const kept = fs.readdirSync(scratch.root, { recursive: true }).map(String);
+  expect(kept.filter((name) => name.endsWith('unsaved-1/file'))).toHaveLength(1);
+});
+
+it('keeps what it may not read', async () => {
+  const scratch = await open();
+  const task = begin(scratch, 1);
+  fs.writeFileSync(path.join(task.path, '.capture/saved'), '');
+  expect(task.isUnsaved()).toBe(false);
+  const opens = fs.openSync;
+  const fails = vi.spyOn(fs, 'openSync').mockImplementation((file, ...rest) => {
+    if (String(file).endsWith('.capture')) throw Object.assign(new Error('EACCES'), { code: 'EACCES' });
+    return opens(file, ...rest);
+  });
+  onTestFinished(() => fails.mockRestore());
+  expect(task.isUnsaved()).toBe(true);
+  await scratch.close();
+  expect(fs.readdirSync(scratch.root).toSorted()).toEqual(['1.unsaved-1', '1.unsaved-1.log']);
+});
+
+it.each<[string, (root: string) => void, readonly string[]]>([
+  ['removed if nothing is in doubt', () => undefined, []],
+  [
+    'set aside if its processes may be in another PID namespace',
+    (root) => {
+      const lock = path.join(root, 'lock');
+      fs.writeFileSync(lock, fs.readFileSync(lock, 'utf8').replace(/pid:\[\d+\]/, 'pid:[1]'));
+    },
+    ['1.unsaved-1', '1.unsaved-1.log'],
+  ],
+  [
+    'set aside if it cannot be told whether its sidecar lives',
+    (root) => {
+      fs.rmSync(path.join(root, '1/.capture/lock'));
+      fs.mkdirSync(path.join(root, '1/.capture/lock'));
+    },
+    ['1.unsaved-1', '1.unsaved-1.log'],
+  ],
+])('what a killed task has left, and is found in the store, is %s', async (_, act, left) => {
+  const killed = await open();
+  taskBegins(begin(killed, 1));
+  act(killed.root);
+  fs.closeSync(killed.lockFd);
+  const next = await open(false, undefined, dir.path, async () => 'stored');
+  expect(fs.existsSync(killed.root) ? fs.readdirSync(killed.root).toSorted() : []).toEqual(left);
+  await next.close();
+});
+
+it('waits only so long for what a killed runner has left', async () => {
+  const killed = await open();
+  taskBegins(begin(killed, 1));
+  fs.closeSync(killed.lockFd);
+  const asked = newDeferred<void>();
+  const answer = newDeferred<UnsavedFate>();
+  const next = await open(false, undefined, dir.path, () => (asked.resolve(), answer.promise));
+  await asked.promise;
+  expect(fs.readdirSync(killed.root)).toContain('1');
+  answer.resolve('stored');
+  await vi.waitFor(() => expect(fs.existsSync(killed.root)).toBe(false), 10_000);
+  await next.close();
+});
+
+it.runIf(process.getuid?.() === 0)('does not open what another user has put there', async () => {
+  const theirs = path.join(dir.path, 'capture-work.theirs');
+  fs.mkdirSync(theirs);
+  fs.chownSync(theirs, NOBODY, NOBODY);
+  const before = fs.statSync(theirs, { bigint: true }).ctimeNs;
+  const one = await open();
+  await one.removeKept(1, () => true);
+  await one.close();
+  expect(fs.statSync(theirs, { bigint: true }).ctimeNs).toBe(before);
+});
+
 it('takes a directory for that of a fenced attempt only if the sidecar has said so', async () => {
   const scratch = await open();
   const dirs = ['', 'in vain', 'fenced'].map((text, at) => {
     const dir = begin(scratch, at + 1);
-    fs.writeFileSync(path.join(dir.path, '.capture/attempt.json'), '{}');
+    taskBegins(dir);
     fs.writeFileSync(path.join(dir.path, '.capture/saved'), text);
     return dir;
   });
@@ -241,7 +363,7 @@ it('leaves what a task had in its work directory when all was killed, unless it 
   const killed = await open();
   const dirs = ([1, 2, 2, 'task'] as const).map((index) => {
     const dir = begin(killed, index);
-    fs.writeFileSync(path.join(dir.path, '.capture/attempt.json'), '{}');
+    taskBegins(dir);
     return dir;
   });
   fs.writeFileSync(path.join(dirs[0]?.path ?? '', '.capture/saved'), '');

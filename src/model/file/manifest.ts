@@ -57,6 +57,8 @@ export const ATTEMPT_FILE = 'attempt.json';
 /** Locked (flock(2)) as long as a sidecar works in the directory. */
 export const LOCK_FILE = 'lock';
 export const SAVED_FILE = 'saved';
+/** Whoever makes a work directory puts it there. It goes before the first task begins: without it, one may have begun. */
+export const FRESH_FILE = 'fresh';
 /** Names the run whose task has ended. */
 export const ENDED_FILE = 'ended';
 /** The content of SAVED_FILE if a retry would end the same way. */

@@ -4,7 +4,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { unionOf } from '../../model/checkpoint/history.ts';
-import { lostBehindLinks, TO_STORE } from '../../model/file/behind-link.ts';
+import { errnoOf } from '../../model/errors.ts';
 import { compileManifest, OWN_DIR } from '../../model/file/manifest.ts';
 import type { Companion, Generation, StoredFile } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
@@ -17,8 +17,7 @@ import { listRecords } from '../../records/list.ts';
 import { readNewest } from '../../records/read.ts';
 import { md5OfFile } from '../../restore/local.ts';
 import type { UnsavedFate } from '../../scratch/left-work.ts';
-import { removeAbandoned } from '../../scratch/scratch.ts';
-import { LinkedDirectories } from '../../watch/linked-directories.ts';
+import { removeAbandoned } from '../../scratch/abandoned.ts';
 import { findAll } from '../../watch/scan.ts';
 import { storedNow } from '../queue/overwritten.ts';
 import { readLastAttemptFile } from '../run/attempt-file.ts';
@@ -87,21 +86,21 @@ export class KilledRuns {
       const manifest = compileManifest({ ...left.manifest, newest: undefined });
       let isAllSeen = true;
       const onUnreadable = (): void => void (isAllSeen = false);
-      const links = new LinkedDirectories(
-        root,
-        compileManifest({ ...left.manifest, newest: undefined, inputs: [] }),
-      );
-      const walk = { root, interest: manifest, onUnreadable, onLink: links.note };
-      const found = await findAll(walk, 'pool', signal);
+      // A link to a directory, too: the walk does not follow it, and declared files may be behind it.
+      const interest = {
+        wants: (file: RelPath) => manifest.wants(file) || manifest.canHold(file),
+        canHold: (dir: RelPath) => manifest.canHold(dir),
+      };
+      const found = await findAll({ root, interest, onUnreadable }, 'pool', signal);
       for (const file of found) {
+        if (file.link && manifest.canHold(file.path)) return false;
         const { result, checkpoint, companion } = manifest.rolesOf(file.path);
         if (!result && !checkpoint && !companion) continue; // an input
         const stored = storedUnder(file.path, results.get(file.path), generations);
         // oxlint-disable-next-line no-await-in-loop -- one core hashes one file after the other
         if (file.link || !(await this.#isSame(root, file.path, stored))) return false;
       }
-      const behind = await links.lost(lostBehindLinks(manifest, TO_STORE), signal);
-      return isAllSeen && behind.length === 0;
+      return isAllSeen;
     } finally {
       held.close();
     }
@@ -168,5 +167,10 @@ function storedUnder(
 }
 
 function isEmpty(dir: string): boolean {
-  return !fs.existsSync(dir) || isEmptyDirectory(dir);
+  try {
+    return isEmptyDirectory(dir);
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+    return true;
+  }
 }

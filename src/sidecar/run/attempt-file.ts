@@ -3,7 +3,14 @@
 import * as z from 'zod';
 import type { Order } from '../../model/checkpoint/rounds.ts';
 import type { Fingerprint } from '../../model/file/file-state.ts';
-import { ATTEMPT_FILE, ENDED_FILE, OWN_DIR, SAVED_FILE, type SavedText } from '../../model/file/manifest.ts';
+import {
+  ATTEMPT_FILE,
+  ENDED_FILE,
+  FRESH_FILE,
+  OWN_DIR,
+  SAVED_FILE,
+  type SavedText,
+} from '../../model/file/manifest.ts';
 import { type Lacking, lackingSchema } from '../../model/format/records.ts';
 import { keyIndex, type Settings } from '../../model/format/settings.ts';
 import type { RelPath } from '../../model/path.ts';
@@ -116,6 +123,7 @@ export function writeAttemptFile(
   const dir = dirOf(settings);
   removePrivateFile(dir, savedNameOf(settings));
   replacePrivateFile(dir, nameOf(settings), text, () => reached('attempt-file.before-rename'));
+  removePrivateFile(dir, FRESH_FILE);
   reached('attempt-file.written');
 }
 

@@ -4,6 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { newDeferred } from '../../../src/model/waiting.ts';
+import { lock } from '../../../src/scratch/abandoned.ts';
 import { KilledRuns } from '../../../src/sidecar/disk/killed-runs.ts';
 import { testDir, type TestDir } from '../../support/work-dir.ts';
 
@@ -16,7 +17,8 @@ beforeEach(() => {
   warned = [];
   const root = path.join(base.path, 'capture-work.aaaaaa');
   fs.mkdirSync(path.join(root, '3/.capture'), { recursive: true, mode: 0o700 });
-  fs.writeFileSync(path.join(root, 'lock'), 'capture-work.aaaaaa\n', { mode: 0o600 });
+  // The kernel frees the lock of a process that dies: closing the file does the same.
+  fs.closeSync(lock(root));
   const lists = { results: ['r'], checkpoints: [], inputs: [], companions: [], exclude: [] };
   const facts = { attempt: 1, runToken: 'x', startedAt: '', inherited: [], baselines: [], manifest: lists };
   fs.writeFileSync(path.join(root, '3/.capture/attempt.json'), JSON.stringify(facts), { mode: 0o600 });

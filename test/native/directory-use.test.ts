@@ -1,0 +1,113 @@
+// Whether a process may still be at work in a directory: real ones, which have nothing else of it than what is asked.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { pidNamespace, type Sought, useOfDirectory } from '../../src/native/directory-use.ts';
+import { readStat } from '../../src/native/processes.ts';
+import { until } from '../e2e/support.ts';
+import { NOBODY, tmpdirForAll } from '../support/other-user.ts';
+import { testDir, type TestDir } from '../support/work-dir.ts';
+
+let base: TestDir;
+let dir: string;
+let sought: Sought;
+let child: ChildProcess | undefined;
+beforeEach(() => {
+  base = testDir(tmpdirForAll());
+  fs.chmodSync(base.path, 0o755);
+  dir = fs.mkdtempSync(path.join(base.path, 'capture-work.'));
+  const environment = new Set(['CAPTURED_RUN=here']);
+  sought = { name: path.basename(dir), environment, sinceTicks: readStat(process.pid)?.startTicks ?? 0 };
+});
+afterEach(async () => {
+  child?.kill('SIGKILL');
+  if (child?.exitCode === null && child.signalCode === null) await once(child, 'exit');
+  child = undefined;
+  base.remove();
+});
+
+interface Start {
+  readonly cwd?: string;
+  readonly env?: NodeJS.ProcessEnv;
+  readonly uid?: number;
+}
+
+/** Resolves when the command says that it is ready. It waits for its input then. */
+async function begin(
+  command: readonly string[],
+  { cwd = '/', env = {}, uid = 0 }: Start = {},
+): Promise<void> {
+  const [program = '', ...args] = command;
+  const own = uid === 0 ? {} : { uid, gid: uid };
+  child = spawn(program, args, {
+    cwd,
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['pipe', 'pipe', 'inherit'],
+    ...own,
+  });
+  if (child.stdout !== null) await once(child.stdout, 'data');
+}
+
+const READY = 'echo ready; read line';
+const sh = (script: string): readonly string[] => ['sh', '-c', `${script}; ${READY}`];
+/** The file is not open any more. */
+const MAPS = `import ctypes, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT); os.ftruncate(fd, 4096)
+call = ctypes.CDLL(None).mmap; call.restype = ctypes.c_void_p
+call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+call(None, 4096, 3, 1, fd, 0); os.close(fd)
+print('ready', flush=True); sys.stdin.read()`;
+
+it('is none if no process has to do with it', async () => {
+  await begin(sh(':'));
+  expect(await useOfDirectory(sought)).toBe('none');
+});
+
+it.each<[string, () => Promise<void>]>([
+  ['works in it', () => begin(sh(':'), { cwd: dir })],
+  ['works in a directory that is removed', () => begin(sh(`mkdir ${dir}/3; cd ${dir}/3; rmdir ${dir}/3`))],
+  ['has a file open there', () => begin(sh(`exec 5>${dir}/file`))],
+  ['has mapped a file there', () => begin(['python3', '-c', MAPS, `${dir}/file`])],
+  ['was started for its task', () => begin(sh(':'), { env: { CAPTURED_RUN: 'here' } })],
+])('is some if a process %s', async (_, start) => {
+  await start();
+  expect(await useOfDirectory(sought)).toBe('some');
+});
+
+it.runIf(process.getuid?.() === 0)(
+  'is some if the directory is mounted for a process, elsewhere, though nothing of it is open',
+  async () => {
+    const at = path.join(base.path, 'at');
+    fs.mkdirSync(at);
+    await begin(['unshare', '-m', ...sh(`mount --bind ${dir} ${at}; cd /`)]);
+    expect(await useOfDirectory(sought)).toBe('some');
+  },
+);
+
+it.runIf(process.getuid?.() === 0)(
+  'is in doubt if a process of our user cannot be looked into, unless it was at work before, or is of another user',
+  async () => {
+    // Who may not read its program may not look into it either.
+    const program = path.join(base.path, 'program');
+    fs.copyFileSync('/bin/cat', program);
+    fs.chmodSync(program, 0o711);
+    await begin(['sh', '-c', `echo ready; exec ${program}`], { uid: NOBODY });
+    const pid = child?.pid ?? 0;
+    await until(() => readStat(pid)?.name === 'program', 'it is that program');
+    expect(await useOfDirectory(sought)).toBe('none');
+    const since = readStat(pid)?.startTicks ?? 0;
+    process.seteuid?.(NOBODY);
+    try {
+      expect(await useOfDirectory({ ...sought, sinceTicks: since })).toBe('doubt');
+      expect(await useOfDirectory({ ...sought, sinceTicks: since + 1 })).toBe('none');
+    } finally {
+      process.seteuid?.(0);
+    }
+  },
+);
+
+it('knows its PID namespace', () => {
+  expect(pidNamespace()).toMatch(/^pid:\[\d+\]$/);
+});
