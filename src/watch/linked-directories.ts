@@ -30,6 +30,8 @@ type IsLost = (path: RelPath, real: RelPath | undefined) => boolean;
 interface NameBehind {
   readonly path: RelPath;
   readonly real: RelPath | undefined;
+  /** Where it is. */
+  readonly at: string;
   /** A regular file or a link. */
   readonly isFile: boolean;
 }
@@ -71,15 +73,16 @@ export class LinkedDirectories {
   }
 
   /**
-   * For each link that still stands, the first file behind it that `isLost`. Throws the reason of `signal` when it
-   * aborts.
+   * For each link that still stands, the first file behind it that `isLost`. Outside the work directory, only what was
+   * changed since the attempt began counts (`sinceMs`): the rest is somebody's input. Throws the reason of `signal` when
+   * it aborts.
    */
-  async lost(isLost: IsLost, signal: AbortSignal): Promise<readonly BehindLink[]> {
+  async lost(isLost: IsLost, sinceMs: number, signal: AbortSignal): Promise<readonly BehindLink[]> {
     const lost: BehindLink[] = [];
     let names = 0;
     const targetOf = remembering(directoryAt);
     for (const link of this.#links) {
-      for (const found of this.#behind(link, isLost, targetOf)) {
+      for (const found of this.#behind(link, { isLost, sinceMs, targetOf })) {
         if (found !== undefined) lost.push(found);
         names += 1;
         if (names > MOST_NAMES) return [...lost, notSeen(`${MOST_NAMES} names behind`)];
@@ -120,13 +123,15 @@ export class LinkedDirectories {
   }
 
   /** A step for each name; the last one says what was found. */
-  *#behind(link: RelPath, isLost: IsLost, targetOf: TargetOf): Generator<BehindLink | undefined> {
+  *#behind(link: RelPath, { isLost, sinceMs, targetOf }: Question): Generator<BehindLink | undefined> {
     if (!this.#isLink(link)) return void this.#links.delete(link);
     const workdir = currentPath(this.#root.fd);
     let outside = 0;
     try {
-      for (const { path, real, isFile } of this.#namesBehind(link, workdir, targetOf)) {
-        if (isFile && isLost(path, real)) return yield { path, why: `${showPath(link)} ${IS_LINKED}` };
+      for (const { path, real, at, isFile } of this.#namesBehind(link, workdir, targetOf)) {
+        const isInput = (): boolean => real === undefined && changedMs(at) < sinceMs;
+        if (isFile && isLost(path, real) && !isInput())
+          return yield { path, why: `${showPath(link)} ${IS_LINKED}` };
         if (real === undefined) outside += 1;
         if (outside > MOST_OUTSIDE) return yield tooManyOutside(link);
         yield undefined;
@@ -160,6 +165,7 @@ export class LinkedDirectories {
         if (entry.isSymbolicLink()) follow(path, at, dir.links);
         yield {
           path,
+          at,
           real: real === undefined ? undefined : joinPath(real, entry.name),
           isFile: entry.isFile() || entry.isSymbolicLink(),
         };
@@ -179,6 +185,11 @@ function tooManyOutside(link: RelPath): BehindLink {
   };
 }
 
+/** When it was last changed, by its file system; Infinity if it is gone by now. */
+function changedMs(at: string): number {
+  return fs.lstatSync(encodePath(at), { throwIfNoEntry: false })?.ctimeMs ?? Infinity;
+}
+
 /** Where the link leads; undefined if nothing is there. */
 function statOf(at: string): fs.Stats | undefined {
   try {
@@ -191,6 +202,13 @@ function statOf(at: string): fs.Stats | undefined {
 
 function realPath(at: string): string {
   return decodePath(fs.realpathSync.native(encodePath(at), { encoding: 'buffer' }));
+}
+
+/** Of one look behind all links. */
+interface Question {
+  readonly isLost: IsLost;
+  readonly sinceMs: number;
+  readonly targetOf: TargetOf;
 }
 
 type TargetOf = (at: string) => string | undefined;

@@ -8,8 +8,8 @@ import { freshDirectory, watched, type Watched, type WatchedOptions } from './su
 interface Opened extends Watched {
   /** A path in the work directory. */
   at(name: string): string;
-  /** After a scan, unless `early`. */
-  lost(early?: 'early'): Promise<readonly BehindLink[]>;
+  /** After a scan, unless `early`. `sinceMs`: when the attempt began. */
+  lost(early?: 'early', sinceMs?: number): Promise<readonly BehindLink[]>;
 }
 
 async function opened(
@@ -26,10 +26,10 @@ async function opened(
   return {
     ...watch,
     at: (name) => `${dir}/${name}`,
-    lost: async (early) => {
+    lost: async (early, sinceMs = 0) => {
       if (early === undefined) for await (const _ of watch.watcher.scan());
       const isLost = lostBehindLinks(manifest, TO_STORE);
-      return watch.watcher.links.lost(isLost, new AbortController().signal);
+      return watch.watcher.links.lost(isLost, sinceMs, new AbortController().signal);
     },
   };
 }
@@ -56,6 +56,16 @@ describe('a declared file is lost behind a link', () => {
     put(`${outside}/x`, at(`${link}.beside/y`));
     fs.symlinkSync(outside, at(link));
     expect(await lost()).toEqual([{ path: `${link}/x`, why: why(link) }]);
+  });
+
+  it('outside, only if it was changed since the attempt began', async () => {
+    const { at, lost } = await opened(['**/x']);
+    const outside = freshDirectory();
+    put(`${outside}/x`);
+    fs.symlinkSync(outside, at('data'));
+    const { ctimeMs } = fs.statSync(`${outside}/x`);
+    expect(await lost(undefined, ctimeMs + 1)).toEqual([]);
+    expect(await lost(undefined, ctimeMs)).toEqual([{ path: 'data/x', why: why('data') }]);
   });
 
   it('behind further links, and in directories below', async () => {

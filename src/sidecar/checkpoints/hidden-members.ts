@@ -9,20 +9,21 @@ import type { Until } from './verify.ts';
 const LACKS: Marks = { incomplete: true, proof: undefined };
 
 export class HiddenMembers {
-  readonly #context: Needs<'manifest' | 'log'>;
+  readonly #context: Needs<'manifest' | 'log' | 'startedAt'>;
   readonly #links: Pick<LinkedDirectories, 'lost'>;
   #hasWarned = false;
 
-  constructor(context: Needs<'manifest' | 'log'>, links: Pick<LinkedDirectories, 'lost'>) {
+  constructor(context: Needs<'manifest' | 'log' | 'startedAt'>, links: Pick<LinkedDirectories, 'lost'>) {
     this.#context = context;
     this.#links = links;
   }
 
   /** Resolves to the marks of a set that is committed now. Throws if `until` aborts, unless the set is the last one. */
   async marks({ signal, isLast }: Until): Promise<Marks> {
-    const { manifest, log } = this.#context;
+    const { manifest, log, startedAt } = this.#context;
     try {
-      const [first] = await this.#links.lost(lostBehindLinks(manifest, ['checkpoint']), signal);
+      const isLost = lostBehindLinks(manifest, ['checkpoint']);
+      const [first] = await this.#links.lost(isLost, Date.parse(startedAt), signal);
       if (first === undefined) return {};
       const what = `checkpoint sets lack ${showPath(first.path)} (${first.why}), and are marked incomplete`;
       if (!this.#hasWarned) log.warn(what, { hint: LINKED_HINT });

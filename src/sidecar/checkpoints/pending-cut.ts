@@ -24,6 +24,7 @@ import type { Cutting, TakenCut } from './cutting.ts';
 /** The part of the context that cuts, commits and captures use. */
 type CutContext = Needs<
   | 'settings'
+  | 'startedAt'
   | 'manifest'
   | 'root'
   | 'caller'

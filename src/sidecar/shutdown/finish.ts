@@ -135,7 +135,8 @@ async function finalScan(parts: FinishParts, deadline: AbortSignal): Promise<rea
       }
     warnOfLinks(parts, links);
     const isLost = lostBehindLinks(context.manifest, TO_STORE);
-    for (const { path, why } of await watcher.links.lost(isLost, deadline)) unseen.set(path, why);
+    const lost = await watcher.links.lost(isLost, Date.parse(context.startedAt), deadline);
+    for (const { path, why } of lost) unseen.set(path, why);
   } catch (error) {
     if (!deadline.aborted) throw error;
     unseen.set('.', 'no time was left to look for what gave no event');
