@@ -12,9 +12,15 @@ const LONGEST = [
   'launch/launch',
   'array/gather/gather',
   // npm run test:slow
-  'examples/healthy',
+  'e2e/exit-file',
+  'e2e/security',
+  'e2e/outages',
+  'bench/bench',
+  'e2e/handoff',
+  'e2e/s3',
+  'e2e/notify',
+  'e2e/companions',
   'e2e/fenced-orphan',
-  'e2e/stop-cause',
   // npm run test:real
   'real/resumed-within',
   'real/programs',
