@@ -45,6 +45,8 @@ interface ReclaimOptions {
    * the error is thrown.
    */
   readonly confirm?: () => Promise<void>;
+  /** Called when the file has got its name back, before anything else runs: the watcher will see that rename, too. */
+  readonly onPutBack?: () => void;
 }
 
 export interface Reclaimer {
@@ -65,20 +67,16 @@ export interface Reclaimer {
 }
 
 /** A pushed file, held open: whatever happens to its name, only this inode may be deleted. */
-interface Pushed {
+interface Pushed extends Pick<ReclaimOptions, 'atEnd'> {
   readonly fd: number;
   /** Its state when its bytes were read. */
   readonly pushed: Fingerprint;
-  /** The task has ended: a second link, or a file system that cannot name writers, is no reason to wait. */
-  readonly atEnd: boolean;
 }
 
 /** A pushed file and its name. */
-interface HeldFile extends Pushed {
+interface HeldFile extends Pushed, ReclaimOptions {
   readonly root: WorkDir;
   readonly path: RelPath;
-  /** Called at the last moment; throws if its bytes may no longer be stored. */
-  readonly confirm?: (() => Promise<void>) | undefined;
 }
 
 /**
@@ -95,13 +93,13 @@ export function openReclaimer(root: WorkDir): Reclaimer {
   const reclaimOne = async (
     path: RelPath,
     pushed: Fingerprint,
-    { atEnd, confirm }: ReclaimOptions,
+    options: ReclaimOptions,
     signal?: AbortSignal,
   ): Promise<ReclaimOutcome> => {
     signal?.throwIfAborted();
     const opened = openPushed(root, path);
     if ('refusal' in opened) return { kind: opened.refusal };
-    const held = { root, path, fd: opened.fd, pushed, atEnd, confirm };
+    const held = { ...options, root, path, fd: opened.fd, pushed };
     try {
       const refusal = refusalOf(held, sameFingerprint);
       if (refusal !== undefined) return { kind: refusal };
@@ -192,8 +190,10 @@ function isAtPath({ root, pushed }: HeldFile, path: RelPath): boolean {
 }
 
 /** The name may be taken by now, or its directory may be gone or a link: then the file is kept under another name. */
-function putBackOrKeep({ root, path }: HeldFile, aside: RelPath, refusal: Refusal): ReclaimOutcome {
+function putBackOrKeep(held: HeldFile, aside: RelPath, refusal: Refusal): ReclaimOutcome {
+  const { root, path } = held;
   const isBack = putBack(root, aside, path);
+  if (isBack) held.onPutBack?.();
   const kept = isBack ? undefined : moveAside(root, aside, path);
   removeInnerDirs(root, aside);
   return kept === undefined ? { kind: refusal } : { kind: 'remade', aside: kept };

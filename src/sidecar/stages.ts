@@ -203,8 +203,12 @@ export async function openWatch(
   };
 }
 
-function closed({ context, files }: Stages, { path, how, atMs, evidence }: ClosedEvent): void {
+function closed(stages: Stages, event: ClosedEvent): void {
+  const { path, atMs } = event;
+  // What was closed while the file was set aside was reported of no declared file.
+  const isOurs = event.how === 'rename' && stages.reclaims.hasPutBack(path);
+  const { how, evidence } = isOurs ? ({ how: 'scan', evidence: 'unknown' } as const) : event;
   // A scan reports every declared file that it sees, even if nobody has touched it.
-  const fingerprint = how === 'scan' || how === 'quiet' ? factsBeneath(context.root, path) : undefined;
-  files.closed(path, how, atMs, { fingerprint, evidence });
+  const fingerprint = how === 'scan' || how === 'quiet' ? factsBeneath(stages.context.root, path) : undefined;
+  stages.files.closed(path, how, atMs, { fingerprint, evidence });
 }

@@ -102,6 +102,25 @@ describe('the first result that a death closed below a shell', () => {
     expect(await run.status, run.stderr()).toBe(status);
     expect(names()).toEqual(expected);
   });
+
+  it('has no good name when it was closed while it was set aside to be deleted, and put back', async () => {
+    // As if it had opened the file just before it was set aside. It rewrites what was deleted before it came.
+    const script = `
+      for (;;) {
+        if (!fs.existsSync('.capture/reclaim')) continue;
+        const [name] = fs.readdirSync('.capture/reclaim');
+        if (name === undefined && !fs.existsSync('r.dat')) fs.writeFileSync('r.dat', 'whole');
+        try { fs.writeSync(fs.openSync('.capture/reclaim/' + name, 'r+'), 'torn'); } catch { continue; }
+        process.kill(process.pid, 'SIGKILL');
+      }`;
+    const run = place.run(
+      ['-r', 'r.dat', '--reclaim', 'now'],
+      ['sh', '-c', '"$@"; sleep 0.3; exit 9', 'sh', ...node(script)],
+    );
+    expect(await run.status, run.stderr()).toBe(9);
+    expect(names()).toEqual(['r.dat.0', 'r.dat.0.partial-1']);
+    expect([place.text('r.dat.0'), place.text('r.dat.0.partial-1')]).toEqual(['whole', 'torne']);
+  });
 });
 
 describe('a set that a death closed below a shell', () => {

@@ -38,6 +38,8 @@ export class Reclaims {
   readonly #results: Results;
   readonly #inTurn = pLimit(1);
   readonly #isDoubtful: boolean;
+  /** By path, our own renames whose events the watcher has not reported yet. */
+  readonly #putBack = new Map<RelPath, number>();
   /** How many local files were deleted, and the first of them by name. */
   reclaimed = 0;
   firstReclaimed: RelPath | undefined;
@@ -46,6 +48,17 @@ export class Reclaims {
     this.#context = context;
     this.#results = results;
     this.#isDoubtful = mayBeOverwritten(context.history);
+  }
+
+  /**
+   * Call it for each rename into place that the watcher reports. True: it may be ours, which says nothing of who has
+   * closed the file. The kernel may report two renames of one name as one (inotify(7)).
+   */
+  hasPutBack(path: RelPath): boolean {
+    const times = this.#putBack.get(path) ?? 0;
+    if (times > 1) this.#putBack.set(path, times - 1);
+    else this.#putBack.delete(path);
+    return times > 0;
   }
 
   /** How short the space is, compared with what could go once a record names it. */
@@ -120,7 +133,8 @@ export class Reclaims {
       if (!isSure && !(await this.#stillStored(path))) return;
       this.#results.noteReclaiming(path, true);
       const confirm = (): Promise<void> => fence.pass(signal);
-      const outcome = await reclaimer?.reclaim(path, fingerprint, { atEnd, confirm }, signal);
+      const onPutBack = (): void => void this.#putBack.set(path, (this.#putBack.get(path) ?? 0) + 1);
+      const outcome = await reclaimer?.reclaim(path, fingerprint, { atEnd, confirm, onPutBack }, signal);
       if (outcome === undefined) return;
       if (outcome.kind !== 'reclaimed' && outcome.kind !== 'remade')
         this.#results.noteReclaiming(path, false);
