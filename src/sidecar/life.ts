@@ -68,6 +68,8 @@ export class Life {
   #isFirst = false;
   #isFinishing = false;
   #isOver = false;
+  /** While it lives, it says what the user must know of a task that did not start. */
+  #hasLauncher = true;
   /** The descriptor for messages is closed. */
   #isSilent = false;
   /** The final numbers of a run that is closed. */
@@ -221,7 +223,7 @@ export class Life {
     await this.#notices?.done();
     await this.#release();
     // A start that failed stored nothing, so there is nothing to sum up: the launcher says why it failed.
-    if (this.#taskPid !== undefined) this.#log?.[last.level](last.text, last.fields);
+    if (this.#taskPid !== undefined || !this.#hasLauncher) this.#log?.[last.level](last.text, last.fields);
     await this.#sayLast({ kind: 'ended', status, isSaved });
   }
 
@@ -231,6 +233,7 @@ export class Life {
       this.#giveUp.abort(new CaptureError(EXIT.internal, 'the launcher is gone: nothing was started'));
     await this.#opening;
     if (this.#isOver || this.#isFinishing) return; // The drain ends the life by itself.
+    this.#hasLauncher = false;
     const sidecar = this.#sidecar;
     if (sidecar === undefined) {
       await this.#release();

@@ -3,6 +3,7 @@ import { unstamped } from '../support/messages.ts';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import net from 'node:net';
+import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   BIN,
@@ -255,6 +256,28 @@ describe('a launcher that is killed', () => {
     expect(status.stdout()).toContain('failed: launcher lost: capture itself was killed');
     expect(status.stdout()).not.toContain('exited 70');
     expect(status.stdout()).toContain('no last lines of its output: the launcher was killed before');
+  });
+
+  it('as soon as it has started the task leaves a sidecar that does the same', async () => {
+    const kill = path.join(place.dir, '../kill.cjs');
+    // Before it can tell the sidecar which process the task is.
+    fs.writeFileSync(
+      kill,
+      `const processes = require('node:child_process');
+      const { spawn } = processes;
+      processes.spawn = (...args) => {
+        const child = spawn(...args);
+        if (/\\bsh$/.test(args[0])) process.kill(process.pid, 'SIGKILL');
+        return child;
+      };
+      require('node:module').syncBuiltinESMExports();`,
+    );
+    const run = place.run(['-r', 'r.dat'], sh('sleep 0.5; echo 1 > r.dat'), {
+      NODE_OPTIONS: `--require=${kill}`,
+    });
+    await run.status;
+    expect(run.stderr()).toMatch(/the launcher is gone[^]*stored 1 result/);
+    expect(place.text('r.dat.0')).toBe('1\n');
   });
 });
 
