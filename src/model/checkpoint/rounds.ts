@@ -75,6 +75,10 @@ const ROUNDS_TO_LEARN = 3;
 const FIRM_AFTER_ROUNDS = 20;
 /** If a pause inside a round is longer than one between rounds by this factor, the round may begin elsewhere. */
 const CLEARLY_LONGER = 2;
+/** On a busy machine, any close may be seen so much later than the one before. */
+const UNCLEAR_MS = 50;
+/** Two closes of one file that are further apart are two events, on a busy machine too. */
+const MERGED_WITHIN_MS = 1000;
 
 /** `known`: exact names or restored files. `begun`: nobody saw the task's start. `order`: learned earlier. */
 export function newRounds(
@@ -129,7 +133,7 @@ export function closedInRound(rounds: Rounds, close: RoundClose, { kinOf, settle
     phase: isBack ? 'known' : 'lost',
     order: { ...order, times },
     log: ended && isBack ? [] : newest,
-    ended,
+    ended: ended && !mayBeginElsewhere(newest, order),
   };
 }
 
@@ -244,6 +248,16 @@ function orderIn(log: readonly Step[], settleMs: number): Order | undefined {
   const isFirm = ids.length >= FIRM_AFTER_ROUNDS && log.every(({ path }) => path === order[0]);
   const mayBeElse = size === 1 ? betweenMs < settleMs && !isFirm : insideMs > CLEARLY_LONGER * betweenMs;
   return mayBeElse ? undefined : { ids: order, times: ids.length / size, insideMs, betweenMs };
+}
+
+/**
+ * The kernel reports two closes of one file as one if nobody has read the first (inotify(7)). So where rounds follow one
+ * another quickly, the end of one may hide the beginning of another that begins with the same file. True if a pause
+ * inside this round looks like those between rounds.
+ */
+function mayBeginElsewhere([, ...others]: readonly Step[], { betweenMs }: Order): boolean {
+  const longestMs = CLEARLY_LONGER * Math.max(betweenMs, UNCLEAR_MS);
+  return betweenMs < MERGED_WITHIN_MS && others.some(({ sinceMs }) => sinceMs > longestMs);
 }
 
 /** False if all closes may be one round of numbered parts. */

@@ -72,6 +72,13 @@ describe('a round', () => {
     ['with one close too many', named('a', 'b'), 'a b a b a b a a b a b a b', '.....!.......'],
     ['with the backup of each', named('a', 'A', 'b', 'B'), `a b ${often('A a B b', 4)}`, '.'.repeat(18)],
     ['whose pause inside is the longer one', named('a', 'b'), often('a b+9', 4), '........'],
+    [
+      'that pauses inside, where others come at once',
+      named('a', 'b'),
+      'a b a b a b a b+.2 a b',
+      '.....!...!',
+    ],
+    ['that stops inside, as no other did', named('a', 'b'), 'a b a+1 b a+1 b a+1 b+9 a+1 b', '.....!.!.!'],
   ])('%s', (_, rounds, line, expected) => {
     expect(ends(rounds, line)).toBe(expected);
   });
