@@ -2,6 +2,7 @@
 // is proven unchanged.
 import fs from 'node:fs';
 import os from 'node:os';
+import { isStoredAs, mayBeStoredAs } from '../model/file/baseline.ts';
 import { sameContentFingerprint, sameFingerprint } from '../model/file/file-state.ts';
 import { newMd5, type Md5 } from '../model/md5.ts';
 import type { WorkDir } from '../native/beneath.ts';
@@ -94,8 +95,7 @@ async function sendCopy(pass: ReadingContext, copy: Copy, spool: BodyHead['spool
     const md5 = await digest(copy.chunks(signal));
     const late = obstacle && (await provenAgain(pass, md5));
     if (late !== undefined) return late;
-    if (job.baseline?.size === facts.size && job.baseline.md5 === md5)
-      return { kind: 'unchanged', md5, facts };
+    if (isStoredAs(job.baseline, facts, md5)) return { kind: 'unchanged', md5, facts };
     const encoded = await encode(copy.chunks(signal), encodingOf(pass));
     const given = await releaseParts(encoded, { facts, md5, spool }, outlet);
     return await releaseLast(given, { md5, facts }, outlet);
@@ -110,8 +110,8 @@ async function stream(pass: ReadingContext, spool: BodyHead['spool']): Promise<W
   const { facts } = snapshot;
   const chunks = () => chunksOf(snapshot, resources.buffer, signal);
   // Content that may be unchanged is hashed first, so it is not compressed for nothing.
-  const known = job.baseline?.size === facts.size ? await digest(chunks()) : undefined;
-  if (known !== undefined && known === job.baseline?.md5)
+  const known = mayBeStoredAs(job.baseline, facts) ? await digest(chunks()) : undefined;
+  if (known !== undefined && isStoredAs(job.baseline, facts, known))
     return unmoved(snapshot) ?? { kind: 'unchanged', md5: known, facts };
   const hash = newMd5();
   const encoded = await encode(hashed(chunks(), hash), encodingOf(pass));

@@ -1,4 +1,5 @@
 // Requests and answers of a worker: the types shared by the upload and by both threads.
+import type { Baseline } from '../model/file/baseline.ts';
 import type { FilePiece } from '../model/checkpoint/companions.ts';
 import type { FileFacts, Fingerprint } from '../model/file/file-state.ts';
 import { type RelPath, showPath } from '../model/path.ts';
@@ -30,7 +31,7 @@ export interface ReadJob {
   readonly outlivesName?: boolean;
   readonly compression: JobCompression;
   /** Content that is known to be stored: an equal file is `unchanged` and has no body. */
-  readonly baseline?: { readonly md5: string; readonly size: number };
+  readonly baseline?: Baseline | undefined;
   /** Copy a file of more than one part to the spool, and prove the copy first. */
   readonly spoolFirst: boolean;
   /** Read before all jobs that are not urgent. */

@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
+import { isStoredAs } from '../model/file/baseline.ts';
 import { md5Of } from '../model/md5.ts';
 import { type RelPath, showPath } from '../model/path.ts';
 import { lstatBeneath, type WorkDir } from '../native/beneath.ts';
@@ -87,8 +88,7 @@ export class SmallFiles {
     if (obstacle !== undefined) return obstacle;
     const { facts } = opened;
     const md5 = md5Of(content);
-    if (job.baseline?.size === facts.size && job.baseline.md5 === md5)
-      return { kind: 'unchanged', md5, facts };
+    if (isStoredAs(job.baseline, facts, md5)) return { kind: 'unchanged', md5, facts };
     const packed = await pack(content, job.compression, compressor, this.#buffers);
     const bytes = packed?.bytes ?? content;
     const proof = { md5, facts, storedBytes: bytes.length };

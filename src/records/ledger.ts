@@ -2,6 +2,7 @@
 // other. Each contains everything that the attempt knows, so the newest one is enough. Stored content needs no push:
 // it is the baseline of its path.
 import pLimit from 'p-limit';
+import type { Baseline } from '../model/file/baseline.ts';
 import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { plural } from '../model/units.ts';
@@ -385,14 +386,9 @@ function idOf({ push, key }: Pick<StoredFile, 'push' | 'key'>): string {
   return `${push} ${key}`;
 }
 
-/** Content of a file that needs no push. */
-export interface Baseline {
-  readonly md5: string;
-  readonly size: number;
-}
-
 /**
- * Content that needs no push: stored results, which the ledger knows, and inputs that existed before the task started.
+ * Content that needs no push: stored results, which the ledger knows, and inputs that existed before the task started,
+ * until the task closes them.
  */
 export class Baselines {
   readonly #ledger: Pick<Ledger, 'results'>;
@@ -403,8 +399,11 @@ export class Baselines {
     this.#ledger = ledger;
   }
 
-  get(path: RelPath): Baseline | undefined {
-    return this.#own.has(path) ? this.#own.get(path) : this.#ledger.results.get(path);
+  /** `isOurs`: the task has closed the file, so what an input was no longer counts. */
+  get(path: RelPath, isOurs: boolean): Baseline | undefined {
+    const own = this.#own.get(path);
+    const isOwn = own === undefined ? this.#own.has(path) : !isOurs;
+    return isOwn ? own : this.#ledger.results.get(path);
   }
 
   /** The content of an input. */
@@ -427,8 +426,10 @@ export class Baselines {
     for (const [path, own] of this.#own) if (own !== undefined) yield [path, own];
     for (const path of this.#ledger.results.keys()) {
       if (this.#own.has(path) || !isInput(path)) continue;
-      const { md5, size } = this.#ledger.results.get(path) ?? {};
-      if (md5 !== undefined && size !== undefined) yield [path, { md5, size }];
+      const stored = this.#ledger.results.get(path);
+      if (stored === undefined) continue;
+      const { kind, md5, size, mode } = stored;
+      yield [path, { kind, md5, size, mode }];
     }
   }
 }

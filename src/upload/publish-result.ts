@@ -1,5 +1,6 @@
 // Pushes a result under its one key. It never silently replaces an object of somebody else: it first copies the older
 // object to `.~n~`, and one warning says so.
+import type { Baseline } from '../model/file/baseline.ts';
 import { keptKey, type KeyScope, MOST_NUMBER, resultKey } from '../model/format/keys.ts';
 import type { StoredFile } from '../model/format/records.ts';
 import type { RelPath } from '../model/path.ts';
@@ -37,7 +38,7 @@ export type Prior =
 export interface ResultJob {
   readonly path: RelPath;
   readonly prior: Prior;
-  readonly baseline: { readonly md5: string; readonly size: number } | undefined;
+  readonly baseline: Baseline | undefined;
   readonly spoolFirst: boolean;
   readonly onSent?: SendJob['onSent'];
   readonly isStaged?: SendJob['isStaged'];

@@ -1,6 +1,7 @@
 // One reading of one file, or of the new end of one, into one object. It knows nothing of results and checkpoints: the
 // caller names the key. It never publishes anything that was not proven to be one consistent state of the file.
 import fs from 'node:fs';
+import type { Baseline } from '../model/file/baseline.ts';
 import type { FilePiece } from '../model/checkpoint/companions.ts';
 import { LEAST_LEVEL } from '../model/compression-level.ts';
 import type { FileFacts, Fingerprint } from '../model/file/file-state.ts';
@@ -57,7 +58,7 @@ export interface Sender {
 export interface SendJob {
   readonly path: RelPath;
   readonly keyOf: (compressed: boolean) => string;
-  readonly baseline: { readonly md5: string; readonly size: number } | undefined;
+  readonly baseline: Baseline | undefined;
   /** Any other state of the file is refused. */
   readonly expected?: Fingerprint;
   /** The state to send, whatever is at the path by now. */
@@ -218,9 +219,8 @@ async function sendLink(
     return { kind: 'refused', why: 'it is a symbolic link that leads out of the work directory' };
   }
   const md5 = md5Of(link.target);
-  if (job.baseline?.md5 === md5 && job.baseline.size === link.target.length) {
+  if (job.baseline?.kind === 'link' && job.baseline.md5 === md5)
     return { kind: 'unchanged', md5, fingerprint: link.facts };
-  }
   const key = job.keyOf(false);
   const push = sender.newId();
   const precondition = await preconditionOf(job, { key, md5 });

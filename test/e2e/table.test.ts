@@ -49,11 +49,25 @@ describe('a result', () => {
     expect(place.keys()).toEqual(['r.dat.0']);
   });
 
-  it('that is an input and comes out unchanged is not pushed', async () => {
-    fs.writeFileSync(place.at('r.dat'), 'staged');
-    expect(await place.run(['-r', 'r.dat', '-i', 'r.dat'], sh('printf staged > r.dat')).status).toBe(0);
-    expect(place.keys()).toEqual([]);
+  it('that is an input is pushed only if the task closes it, whatever it writes', async () => {
+    for (const name of ['r.dat', 's.dat']) fs.writeFileSync(place.at(name), 'staged');
+    expect(await place.run(['-r', '*.dat', '-i', '*.dat'], sh('printf staged > r.dat')).status).toBe(0);
+    expect(place.keys()).toEqual(['r.dat.0']);
     expect(fs.readFileSync(place.at('r.dat'), 'utf8')).toBe('staged');
+  });
+
+  it('that has other permissions than the same bytes that are stored is pushed, and so is a link to that text', async () => {
+    const settled = 'until [ -e "../store/r.dat.0" ] && [ -e ../store/l.dat.0 ]; do :; done';
+    const script = `echo 1 > r.dat; printf r.dat > l.dat; ${settled}; chmod 700 r.dat; echo 1 >> r.dat; echo 1 > r.dat; ln -sf r.dat l.dat`;
+    expect(await place.run(['-r', '*.dat'], sh(script)).status).toBe(0);
+    const last = place.records().at(-1)?.record.results;
+    const seen = last?.map(({ path, kind, mode }) => [path, kind === 'file' ? mode : kind]);
+    expect(new Map(seen as [string, unknown][])).toEqual(
+      new Map<string, unknown>([
+        ['l.dat', 'link'],
+        ['r.dat', 0o700],
+      ]),
+    );
   });
 
   it('of size 0 is stored as any other', async () => {

@@ -133,7 +133,8 @@ describe('a file', () => {
     dir.write('k.chk', content);
     let uses = 0;
     const compressor = plainCompressor(() => (uses += 1));
-    const baseline = { md5: md5Of(content), size };
+    const { mode } = dir.facts('k.chk');
+    const baseline = { kind: 'file', md5: md5Of(content), size, mode } as const;
     const { answer } = await readWith(resourcesOf({ compressor }), { baseline });
     expect(answer).toMatchObject({ kind: 'unchanged', md5: baseline.md5 });
     expect(uses).toBe(0);

@@ -150,7 +150,8 @@ describe.each([
     ])('gives no body when it is %s', async (_, size) => {
       const content = compressible(size);
       dir.write('r.dat', content);
-      const baseline = { md5: md5Of(content), size };
+      const { mode } = dir.facts('r.dat');
+      const baseline = { kind: 'file', md5: md5Of(content), size, mode } as const;
       expect(await workers.read(job('r.dat', { baseline }))).toEqual({
         kind: 'unchanged',
         md5: baseline.md5,
@@ -161,12 +162,32 @@ describe.each([
     it.each([
       ['small', 10_000],
       ['large', 20 * MiB],
+    ])(
+      'is distinguished from a %s one with other permissions, and from a link to that text',
+      async (_, size) => {
+        const content = compressible(size);
+        dir.write('r.dat', content);
+        const { mode } = dir.facts('r.dat');
+        const same = { kind: 'file', md5: md5Of(content), size, mode } as const;
+        for (const baseline of [
+          { ...same, mode: mode ^ 0o100 },
+          { ...same, kind: 'link' as const },
+        ]) {
+          const body = bodyOf(await workers.read(job('r.dat', { baseline })));
+          expect((await readAll(body)).plain.equals(content)).toBe(true);
+        }
+      },
+    );
+
+    it.each([
+      ['small', 10_000],
+      ['large', 20 * MiB],
     ])('is distinguished from a %s one of the same size, whose md5 is then known', async (_, size) => {
       const content = incompressible(size);
       dir.write('r.dat', content);
-      const body = bodyOf(
-        await workers.read(job('r.dat', { baseline: { md5: md5Of(Buffer.alloc(size)), size } })),
-      );
+      const { mode } = dir.facts('r.dat');
+      const baseline = { kind: 'file', md5: md5Of(Buffer.alloc(size)), size, mode } as const;
+      const body = bodyOf(await workers.read(job('r.dat', { baseline })));
       expect(body.md5).toBe(md5Of(content));
       expect((await readAll(body)).plain.equals(content)).toBe(true);
     });

@@ -11,6 +11,7 @@ import { newDeferred } from '../../src/model/waiting.ts';
 import { Baselines, Ledger, type LedgerOptions } from '../../src/records/ledger.ts';
 import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
 
+const FILE = { kind: 'file', mode: 0o644 } as const;
 const results = new Map<string, StoredFile>();
 let baselines: Baselines;
 beforeEach(() => {
@@ -21,32 +22,33 @@ beforeEach(() => {
 
 describe('a baseline', () => {
   it('is what is stored, and with the next push what that stored', () => {
-    expect(baselines.get('r')).toMatchObject({ md5: 'stored', size: 1 });
+    expect(baselines.get('r', false)).toMatchObject({ md5: 'stored', size: 1 });
     results.set('r', { path: 'r', md5: 'newer', size: 2 } as StoredFile);
-    expect(baselines.get('r')).toMatchObject({ md5: 'newer', size: 2 });
+    expect(baselines.get('r', false)).toMatchObject({ md5: 'newer', size: 2 });
   });
 
-  it('is the input that was staged, until the path is stored', () => {
-    baselines.set('r', { md5: 'staged', size: 3 });
-    expect(baselines.get('r')?.md5).toBe('staged');
+  it('is the input that was staged, until the task closes it or it is stored', () => {
+    baselines.set('r', { ...FILE, md5: 'staged', size: 3 });
+    expect(baselines.get('r', false)?.md5).toBe('staged');
+    expect(baselines.get('r', true)?.md5).toBe('stored');
     baselines.stored('r');
-    expect(baselines.get('r')?.md5).toBe('stored');
+    expect(baselines.get('r', false)?.md5).toBe('stored');
   });
 
   it('is none when what stands in the store was replaced, until it is stored again', () => {
     baselines.delete('r');
-    expect(baselines.get('r')).toBeUndefined();
+    expect([baselines.get('r', false), baselines.get('r', true)]).toEqual([undefined, undefined]);
     expect([...baselines.inputs(() => true)]).toEqual([]);
     baselines.stored('r');
-    expect(baselines.get('r')?.md5).toBe('stored');
+    expect(baselines.get('r', false)?.md5).toBe('stored');
   });
 
   it('of an input is handed on, of a mere result it is not', () => {
-    results.set('both', { path: 'both', md5: 'x', size: 4 } as StoredFile);
-    baselines.set('staged', { md5: 'y', size: 5 });
+    results.set('both', { ...FILE, path: 'both', md5: 'x', size: 4 } as StoredFile);
+    baselines.set('staged', { ...FILE, md5: 'y', size: 5 });
     expect([...baselines.inputs((path) => path === 'both')]).toEqual([
-      ['staged', { md5: 'y', size: 5 }],
-      ['both', { md5: 'x', size: 4 }],
+      ['staged', { ...FILE, md5: 'y', size: 5 }],
+      ['both', { ...FILE, md5: 'x', size: 4 }],
     ]);
   });
 });

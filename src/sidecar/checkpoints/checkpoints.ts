@@ -186,7 +186,7 @@ export class Checkpoints {
         return key;
       },
       // If the file was touched but not changed, the generation names the older object.
-      baseline: before === undefined ? undefined : { md5: before.md5, size: before.size },
+      baseline: before,
       spoolFirst,
       urgent: true,
       onSent,

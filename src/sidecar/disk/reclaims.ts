@@ -170,7 +170,7 @@ export class Reclaims {
       {
         path: aside,
         keyOf: (compressed) => keptKey(one.path, scope, n, compressed),
-        baseline: baselines.get(one.path),
+        baseline: baselines.get(one.path, true),
         spoolFirst: false,
         precondition: ABSENT,
       },

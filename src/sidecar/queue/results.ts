@@ -228,7 +228,7 @@ export class Results {
       {
         path,
         prior: this.#priorOf(path),
-        baseline: staged?.file ?? context.baselines.get(path),
+        baseline: staged?.file ?? context.baselines.get(path, fileState.closes > 0),
         spoolFirst,
         onSent,
         isStaged: (read) => !this.staged.mayBeNamed(path, closeOf(read)),
@@ -268,7 +268,7 @@ export class Results {
         {
           path,
           keyOf: (compressed) => partialKey(path, scope, { attempt, n: this.#takeNumber(path) }, compressed),
-          baseline: this.staged.newest(path)?.file ?? baselines.get(path),
+          baseline: this.staged.newest(path)?.file ?? baselines.get(path, closes > 0),
           spoolFirst,
           onSent,
           precondition: ABSENT,

@@ -21,7 +21,7 @@ import {
   removePrivateFile,
   replacePrivateFile,
 } from '../../native/private-dir.ts';
-import type { Baseline } from '../../records/ledger.ts';
+import type { Baseline } from '../../model/file/baseline.ts';
 
 /** The order in which the task closes its checkpoint files, once it is certain. */
 const ORDER_FILE = 'order';
@@ -68,13 +68,20 @@ const manifest = z.object({
   exclude: z.array(z.string()),
 });
 
+const baseline = z.object({
+  kind: z.enum(['file', 'link']),
+  md5: z.string(),
+  size: z.number(),
+  mode: z.number(),
+});
+
 /** A file in the work directory: the field names must not change. */
 const schema = z.object({
   attempt: z.int().positive(),
   runToken: z.string(),
   startedAt: z.string(),
   inherited: fingerprints,
-  baselines: z.array(z.tuple([z.string(), z.object({ md5: z.string(), size: z.number() })])),
+  baselines: z.array(z.tuple([z.string(), baseline])),
   shut: fingerprints.optional(),
   lacking: z.array(lackingSchema).optional(),
   manifest: manifest.optional(),

@@ -148,7 +148,8 @@ async function hashStagedInputs(context: Context, restored: ReadonlySet<RelPath>
     if (digest.kind !== 'md5') continue;
     if (before !== undefined && before.baselines.get(path)?.md5 !== digest.md5) continue;
     if (await isUnrecorded(context, path)) continue;
-    baselines.set(path, { md5: digest.md5, size: digest.facts.size });
+    const { md5, facts } = digest;
+    baselines.set(path, { kind: 'file', md5, size: facts.size, mode: facts.mode });
   }
 }
 
