@@ -1,9 +1,14 @@
-// The mount that a path is on, from proc_pid_mountinfo(5): statfs(2) gives only a number for the file system.
+// The mount that a path is on, from proc_pid_mountinfo(5): statfs(2) gives only a number for the file system. Asks no
+// file system anything, so a dead one holds nothing up.
 import fs from 'node:fs';
+import { decodePath, type RelPath } from '../model/path.ts';
+import { currentPath, type WorkDir } from './beneath.ts';
 
 export interface Mount {
   /** The directory where it is mounted. */
   readonly point: string;
+  /** `major:minor` of the file system. */
+  readonly device: string;
   /** `ext4`, `tmpfs`, `nfs4`, `fuse.sshfs`. */
   readonly type: string;
   /** `rw`, `nosuid`, `noexec`. */
@@ -12,10 +17,8 @@ export interface Mount {
 
 /** `path`: absolute, without links. Undefined without /proc. */
 export function mountOf(path: string): Mount | undefined {
-  return readTable()
-    .split('\n')
-    .flatMap(parseLine)
-    .filter(({ point }) => path === point || path.startsWith(point === '/' ? '/' : `${point}/`))
+  return mounts()
+    .filter(({ point }) => isAtOrBelow(path, point))
     .reduce<Mount | undefined>(
       // Of two mounts at one point, the later one covers the other.
       (best, mount) => (best === undefined || mount.point.length >= best.point.length ? mount : best),
@@ -23,9 +26,48 @@ export function mountOf(path: string): Mount | undefined {
     );
 }
 
+/** What is mounted beneath the work directory, as it was when this object was made. */
+export class MountsBeneath {
+  readonly #root: WorkDir;
+  readonly #before: readonly Mount[];
+
+  constructor(root: WorkDir) {
+    this.#root = root;
+    this.#before = mountsBeneath(root);
+  }
+
+  /**
+   * True if a file system was mounted or unmounted since then above this path, which is below the work directory: what
+   * was there before cannot be seen there any more, though nobody has removed it.
+   */
+  haveChangedAbove(path: RelPath): boolean {
+    const above = (mounted: readonly Mount[]): string =>
+      mounted
+        .flatMap(({ point, device }) => (isAtOrBelow(path, point) ? `${device} ${point}` : []))
+        .join('\n');
+    return above(this.#before) !== above(mountsBeneath(this.#root));
+  }
+}
+
+/** Their points are relative to the work directory. */
+function mountsBeneath({ fd }: WorkDir): readonly Mount[] {
+  const prefix = `${currentPath(fd)}/`;
+  return mounts().flatMap((mount) =>
+    mount.point.startsWith(prefix) ? { ...mount, point: mount.point.slice(prefix.length) } : [],
+  );
+}
+
+function isAtOrBelow(path: string, point: string): boolean {
+  return path === point || path.startsWith(point === '/' ? '/' : `${point}/`);
+}
+
+function mounts(): readonly Mount[] {
+  return readTable().split('\n').flatMap(parseLine);
+}
+
 function readTable(): string {
   try {
-    return fs.readFileSync('/proc/self/mountinfo', 'utf8');
+    return decodePath(fs.readFileSync('/proc/self/mountinfo'));
   } catch {
     return '';
   }
@@ -37,7 +79,7 @@ function parseLine(line: string): readonly Mount[] {
   const point = fields[4];
   const type = fields[fields.indexOf('-', 6) + 1];
   if (point === undefined || type === undefined) return [];
-  return [{ point: unescaped(point), type, options: fields[5]?.split(',') ?? [] }];
+  return [{ point: unescaped(point), device: fields[2] ?? '', type, options: fields[5]?.split(',') ?? [] }];
 }
 
 /** Space, tab, line feed and backslash are octal there: `\040`. */

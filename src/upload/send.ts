@@ -15,6 +15,7 @@ import { decodePath, type RelPath } from '../model/path.ts';
 import { beneath, whereabouts, type WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { fileFacts } from '../native/files.ts';
+import type { MountsBeneath } from '../native/mounts.ts';
 import {
   type HeldState,
   SnapshotMoved,
@@ -36,6 +37,8 @@ import { metered } from './metered.ts';
 
 export interface Sender {
   readonly root: WorkDir;
+  /** Tells a file that was removed from one whose file system was unmounted. */
+  readonly mounts: Pick<MountsBeneath, 'haveChangedAbove'>;
   readonly workers: Workers;
   readonly store: Store;
   readonly compression: Compression;
@@ -121,8 +124,7 @@ export async function sendFile(sender: Sender, job: SendJob, signal?: AbortSigna
     case 'moved':
       return { kind: 'torn' };
     case 'gone':
-      if (whereabouts(sender.root) !== 'removed') return { kind: 'gone' };
-      return { kind: 'refused', why: 'the task removed its work directory before it was stored' };
+      return whyUnseen(sender, job.path) ?? { kind: 'gone' };
     case 'refused': {
       const link = readLink(sender, job.path);
       return link === undefined ? reading : sendLink(sender, job, link, signal);
@@ -131,6 +133,17 @@ export async function sendFile(sender: Sender, job: SendJob, signal?: AbortSigna
       return sendBody(sender, job, reading, signal);
   }
 }
+
+/** Why a file that is not at its path was not removed by the task; undefined if it was. */
+function whyUnseen({ root, mounts }: Sender, path: RelPath): Extract<Sent, { kind: 'refused' }> | undefined {
+  if (whereabouts(root) === 'removed')
+    return { kind: 'refused', why: 'the task removed its work directory before it was stored' };
+  if (!mounts.haveChangedAbove(path)) return undefined;
+  return { kind: 'refused', why: `${REMOUNTED} before it was stored` };
+}
+
+/** Why a file is out of sight. */
+export const REMOUNTED = 'a file system was mounted or unmounted above it';
 
 type Body = Extract<Awaited<ReturnType<Workers['read']>>, { kind: 'body' }>;
 

@@ -319,7 +319,7 @@ class NewNames {
     for (const path of names) {
       const file = lookClosely(this.#root, path);
       if (file === 'gone') continue;
-      if (file === 'unreadable') this.#open.add(path);
+      if ('error' in file) this.#open.add(path);
       else if (file.link || file.facts.links > 1) links.push(path);
       else if (file.facts.size > 0 && !isBeingWritten(this.#root, path)) finished.push(path);
       else {

@@ -102,17 +102,22 @@ export async function* listTreeInTurns(walk: Walk, signal: AbortSignal): AsyncGe
 /** lstat(2) of one path; undefined when it is gone, out of reach, or neither a regular file nor a link. */
 export function lookAt(root: WorkDir, path: RelPath): FoundFile | undefined {
   const found = lookClosely(root, path);
-  return typeof found === 'string' ? undefined : found;
+  return found === 'gone' || 'error' in found ? undefined : found;
 }
 
-/** As {@link lookAt}. `unreadable`: the error says nothing about whether it is there (a dead mount, a bad disk). */
-export function lookClosely(root: WorkDir, path: RelPath): FoundFile | 'gone' | 'unreadable' {
+/** The error of a look says nothing about whether the file is there (a dead mount, a bad disk, a shut directory). */
+export interface Unreadable {
+  readonly error: unknown;
+}
+
+/** As {@link lookAt}. */
+export function lookClosely(root: WorkDir, path: RelPath): FoundFile | 'gone' | Unreadable {
   try {
     const stat = lstatBeneath(root, path);
     return (stat && foundFile(path, stat)) ?? 'gone';
   } catch (error) {
     if (errnoOf(error) === undefined) throw error;
-    return hasVanished(error) ? 'gone' : 'unreadable';
+    return hasVanished(error) ? 'gone' : { error };
   }
 }
 

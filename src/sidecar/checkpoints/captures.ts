@@ -1,14 +1,20 @@
 // Captures companions between two checkpoints: at intervals, before the task is stopped, and for a flush. The newest
 // generation then names the new segments. If there is no checkpoint, the companions are a generation of their own.
 import { reasonOf } from '../../model/errors.ts';
-import { type GenerationFiles, isRenewed, nameInNewest } from './generation-record.ts';
+import {
+  type GenerationFiles,
+  isRenewed,
+  LACKS_SOME,
+  type Marks,
+  nameInNewest,
+} from './generation-record.ts';
 import type { CutParts } from './pending-cut.ts';
 
 interface CapturesOptions extends Pick<CutParts, 'context' | 'companions'> {
   /** Runs `step` once earlier commits have ended. */
   readonly inTurn: (step: () => Promise<void>) => Promise<void>;
   /** Commits a generation; call it inside `inTurn`. */
-  readonly write: (files: GenerationFiles) => Promise<void>;
+  readonly write: (files: GenerationFiles, marks: Marks) => Promise<void>;
   /** Aborts when only the last cut remains. */
   readonly ending: AbortSignal;
 }
@@ -57,10 +63,11 @@ export class Captures {
       await inTurn(async () => {
         const { current } = companions;
         if (companions.areWholeSet) {
-          if (isRenewed(ledger, current)) await write({ members: [], companions: current });
+          const marks = capture.isWhole ? {} : LACKS_SOME;
+          if (isRenewed(ledger, current)) await write({ members: [], companions: current }, marks);
         } else if (nameInNewest(context, current)) await ledger.write('stored', {}, signal);
       });
-      return true;
+      return capture.isWhole;
     } catch (error) {
       if (!signal.aborted && !outage.isKnown)
         log.warn(`companions could not be stored and are tried again: ${reasonOf(error)}`);

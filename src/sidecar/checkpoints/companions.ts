@@ -9,18 +9,24 @@ import { type RelPath, showPath } from '../../model/path.ts';
 import { type SegmentSent, sendSegment } from '../../upload/send.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
 import type { Needs } from '../run/context.ts';
+import { isUnknown, presenceOf } from '../run/presence.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { OpenResults } from './open-results.ts';
 
 type CompanionsContext = Needs<
-  'settings' | 'scope' | 'manifest' | 'root' | 'log' | 'attempt' | 'ledger' | 'sender'
+  'settings' | 'scope' | 'manifest' | 'root' | 'mounts' | 'log' | 'attempt' | 'ledger' | 'sender'
 >;
 
 /** Companions that are read at once. A checkpoint waits for all of them, but they must not hold up results. */
 const PARALLEL = 2;
 
 export type Capture =
-  | { readonly kind: 'captured'; readonly companions: readonly Companion[] }
+  | {
+      readonly kind: 'captured';
+      readonly companions: readonly Companion[];
+      /** False if one cannot be read, or nobody can tell whether it is still there. The user knows. */
+      readonly isWhole: boolean;
+    }
   /** A file was truncated or replaced between our look and our read: look again. */
   | { readonly kind: 'moved'; readonly path: RelPath };
 
@@ -116,19 +122,36 @@ export class Companions {
     const found: readonly FoundFile[] = [...declared, ...this.#openResults.look(ended)];
     const here = new Set(found.map(({ path }) => path));
     this.seen = new Set([...(this.seen ?? []), ...here]);
-    for (const path of this.#captured.keys()) if (!here.has(path)) this.#captured.delete(path);
+    const isAllSeen = this.#forgetGone(here);
     const limit = pLimit(PARALLEL);
     const outcomes = await Promise.allSettled(
       found.map((file) => limit(() => this.#captureOne(file, atCheckpoint, signal))),
     );
     for (const one of outcomes) if (one.status === 'rejected') throw one.reason;
-    const moved = found.find((_, at) => outcomes[at]?.status === 'fulfilled' && !outcomes[at].value);
+    const hows = outcomes.map((one) => (one.status === 'fulfilled' ? one.value : 'stored'));
+    const moved = found[hows.indexOf('moved')];
     if (moved !== undefined) return { kind: 'moved', path: moved.path };
-    return { kind: 'captured', companions: this.current };
+    return { kind: 'captured', companions: this.current, isWhole: isAllSeen && !hows.includes('unread') };
   }
 
-  /** False if the file was truncated or replaced. */
-  async #captureOne(found: FoundFile, atCheckpoint: boolean, signal: AbortSignal): Promise<boolean> {
+  /** False if nobody can tell of one whether it is gone: what was stored of it remains. */
+  #forgetGone(here: ReadonlySet<RelPath>): boolean {
+    let isAllSeen = true;
+    for (const path of this.#captured.keys()) {
+      if (here.has(path)) continue;
+      const there = presenceOf(this.#context, path);
+      if (!isUnknown(there)) this.#captured.delete(path);
+      else isAllSeen = this.#refuse(path, there.why) !== 'unread';
+    }
+    return isAllSeen;
+  }
+
+  /** `moved`: the file was truncated or replaced. */
+  async #captureOne(
+    found: FoundFile,
+    atCheckpoint: boolean,
+    signal: AbortSignal,
+  ): Promise<'stored' | 'moved' | 'unread'> {
     const { path, facts } = found;
     const before = this.#captured.get(path);
     const plan = planSegments(before, facts);
@@ -137,7 +160,7 @@ export class Companions {
         const { segments } = before.companion;
         this.#captured.set(path, { ...before, companion: this.#companionOf(found, segments) });
       }
-      return true;
+      return 'stored';
     }
     const named: string[] = [];
     const keyOf = (compressed: boolean): string => {
@@ -148,9 +171,8 @@ export class Companions {
     const file = { dev: facts.dev, ino: facts.ino };
     try {
       const sent = await sendSegment(this.#context.sender, { path, file, ...plan, keyOf }, signal);
-      if (sent.kind === 'refused') this.#refuse(path, sent.why);
       if (sent.kind === 'stored') this.#note(found, plan, sent, atCheckpoint);
-      return sent.kind !== 'moved';
+      return sent.kind === 'refused' ? this.#refuse(path, sent.why) : sent.kind;
     } finally {
       // Not earlier: a segment that is still being sent must not count as garbage.
       for (const key of named) this.#objects.add(key);
@@ -193,12 +215,17 @@ export class Companions {
     this.#objects.add(key);
   }
 
-  #refuse(path: RelPath, why: string): void {
-    this.#captured.delete(path);
-    if (this.#refused.has(path)) return;
-    this.#refused.add(path);
-    const what = this.#context.manifest.rolesOf(path).companion ? 'companion' : 'open result';
-    this.#context.log.warn(`${what} ${showPath(path)} is not stored: ${why}`);
+  /** Warns once about each file. What was stored of it before remains. */
+  #refuse(path: RelPath, why: string): 'stored' | 'unread' {
+    const isDeclared = this.#context.manifest.rolesOf(path).companion;
+    if (!this.#refused.has(path)) {
+      this.#refused.add(path);
+      const what = isDeclared ? 'companion' : 'open result';
+      const sets = isDeclared ? ', and checkpoint sets that lack its end are marked incomplete' : '';
+      this.#context.log.warn(`${what} ${showPath(path)} is not stored: ${why}${sets}`);
+    }
+    // A record names what of the results a set lacks.
+    return isDeclared ? 'unread' : 'stored';
   }
 }
 

@@ -22,7 +22,12 @@ import { generationName } from '../../model/checkpoint/history.ts';
 import { isGood, isProofOfLife } from '../../model/checkpoint/restore-order.ts';
 import { firmOrder, isOrderless, type Order } from '../../model/checkpoint/rounds.ts';
 import { compileRotations, namesDirectories, type Rotates } from '../../model/checkpoint/rotation.ts';
-import { type ClosedHow, type FileFacts, sameFingerprint } from '../../model/file/file-state.ts';
+import {
+  type ClosedHow,
+  type FileFacts,
+  type FileState,
+  sameFingerprint,
+} from '../../model/file/file-state.ts';
 import type { Generation } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { formatMs, plural } from '../../model/units.ts';
@@ -32,16 +37,17 @@ import { ageMs } from '../../native/clock.ts';
 import { factsBeneath, factsOf, openBeneath, unseenForMs, writerState } from '../../native/files.ts';
 import { typeBeneath } from '../../native/network-files.ts';
 import { lookAt } from '../../watch/scan.ts';
-import type { ExistingPaths } from '../queue/file-states.ts';
 import type { Files } from '../queue/files.ts';
 import { readOrder, writeOrder } from '../run/attempt-file.ts';
 import type { Needs } from '../run/context.ts';
+import { isUnknown, presenceOf, type Unknown, unreadable } from '../run/presence.ts';
 import { RotatingNames } from './rotating-names.ts';
 
 type CuttingContext = Needs<
   | 'settings'
   | 'manifest'
   | 'root'
+  | 'mounts'
   | 'log'
   | 'attempt'
   | 'resumed'
@@ -107,6 +113,7 @@ export class Cutting {
   #unproven = 0;
   #hasWarned = false;
   #toldNewest = false;
+  #hasToldUnread = false;
 
   constructor(options: CuttingOptions) {
     this.#options = options;
@@ -212,7 +219,7 @@ export class Cutting {
     if (planned.kind !== 'cut' || planned.proof === 'instant') return this.#follow(planned, nowMs, undefined);
     const proven = this.#take(planned, nowMs);
     if (proven.kind !== 'busy') return proven;
-    return this.#follow(plan(this.#state, { ...at, tried: true }), nowMs, proven.path);
+    return this.#follow(plan(this.#state, { ...at, tried: true }), nowMs, proven.why);
   }
 
   /** `capture watch` may start while the task is running: did the task write the file before that? */
@@ -230,15 +237,15 @@ export class Cutting {
 
   /** Call it once for each close, in their order. */
   #counts(path: RelPath, how: ClosedHow): boolean {
-    const { root } = this.#options.context;
+    const { context } = this.#options;
     if (how === 'close') {
       const state = this.#scanned.get(path);
       this.#scanned.delete(path);
-      const now = state === undefined ? undefined : factsBeneath(root, path);
+      const now = state === undefined ? undefined : factsBeneath(context.root, path);
       return state === undefined || now === undefined || !sameFingerprint(state, now);
     }
     if (how !== 'scan') return true;
-    const collected = collectStates(root, [path]);
+    const collected = collectStates(context, [path]);
     // The file is open: its close is still to come.
     if (collected.kind === 'busy') return false;
     const state = collected.states.get(path);
@@ -246,9 +253,8 @@ export class Cutting {
     return true;
   }
 
-  #follow(planned: Plan, nowMs: number, busy: RelPath | undefined): Look {
-    const lacks =
-      busy === undefined ? 'more of it is still to be closed' : `${showPath(busy)} is being written`;
+  #follow(planned: Plan, nowMs: number, busy: string | undefined): Look {
+    const lacks = busy ?? 'more of it is still to be closed';
     switch (planned.kind) {
       case 'covered':
         return { kind: 'wait', forMs: undefined, lacks };
@@ -264,30 +270,28 @@ export class Cutting {
       case 'cut': {
         const taken = this.#take(planned, nowMs);
         if (taken.kind === 'cut') this.#warnAfterLast();
-        return taken.kind === 'busy' ? this.#retry(taken.path, nowMs) : taken;
+        return taken.kind === 'busy' ? this.#retry(taken.why, nowMs) : taken;
       }
     }
   }
 
-  /** `path` is undefined if there are no members. */
-  #take(
-    { proof, without }: Extract<Plan, { kind: 'cut' }>,
-    nowMs: number,
-  ): Look | { readonly kind: 'busy'; readonly path: RelPath | undefined } {
+  #take({ proof, without }: Extract<Plan, { kind: 'cut' }>, nowMs: number): Look | Busy {
     const { context, drainEvents } = this.#options;
     const members = this.#membersWithout(without);
     // A file that an earlier attempt has left here is a member, too.
     const isOther = proof === 'single' && members.length > 1;
-    if (members.length === 0 || isOther) return { kind: 'busy', path: undefined };
-    const collected = collectStates(context.root, members);
-    if (collected.kind === 'busy') return collected;
+    if (members.length === 0 || isOther) return { kind: 'busy', why: undefined };
+    const collected = collectStates(context, members);
+    if (collected.kind === 'busy') {
+      if (collected.unread !== undefined) this.#warnUnread(collected.unread);
+      return collected;
+    }
     const before = this.#state;
     drainEvents();
     // A close that was still queued belongs to these states: we saw more closes than we had counted.
     if (this.#state !== before) return { kind: 'wait', forMs: 0, lacks: undefined };
     const racy = members.length === 1 ? undefined : findRacy(context.root, collected.states);
-    if (racy !== undefined && isOverdue(before, nowMs, this.#sendMs))
-      return { kind: 'busy', path: racy.path };
+    if (racy !== undefined && isOverdue(before, nowMs, this.#sendMs)) return busyWith(racy.path);
     if (racy !== undefined) return { kind: 'wait', forMs: racy.forMs, lacks: undefined };
     const worth = this.#worthWith(proof, members);
     this.#state = cutTaken(before, worth, nowMs);
@@ -309,11 +313,10 @@ export class Cutting {
     return members.some(isDoubted) ? 'instant' : proof;
   }
 
-  #retry(busy: RelPath | undefined, nowMs: number): Look {
-    if (busy === undefined) return { kind: 'wait', forMs: undefined, lacks: 'no file of it is left' };
+  #retry(why: string | undefined, nowMs: number): Look {
+    if (why === undefined) return { kind: 'wait', forMs: undefined, lacks: 'no file of it is left' };
     const forMs = pauseAfter(BACK_OFF, this.#busyLooks);
     this.#busyLooks += 1;
-    const why = `${showPath(busy)} is being written`;
     if (isOverdue(this.#state, nowMs, this.#sendMs))
       this.#tell(
         `${why} each time that one is due`,
@@ -324,9 +327,20 @@ export class Cutting {
 
   #membersWithout(units: ReadonlySet<string>): readonly RelPath[] {
     const { context, files } = this.#options;
-    const chosen = membersAmong(context, files.existing, this.#rotationOf, (unit) => units.has(unit));
+    const chosen = membersAmong(context, files, this.#rotationOf, (unit) => units.has(unit));
     this.#warnAmbiguous(chosen.ambiguous);
+    const unread = chosen.unknown.find(({ path }) => chosen.members.includes(path));
+    if (unread !== undefined) this.#warnUnread(unread);
     return chosen.members;
+  }
+
+  /** Warns once that no set can be whole. */
+  #warnUnread({ path, why }: Unread): void {
+    if (this.#hasToldUnread) return;
+    this.#hasToldUnread = true;
+    this.#options.context.log.warn(`no checkpoint set is whole without ${showPath(path)}, and ${why}`, {
+      hint: 'make it readable again, or remove it',
+    });
   }
 
   #tell(why: string, hint: string): void {
@@ -399,70 +413,104 @@ function findRacy(
 
 type Collected =
   /** One moment at which no member had a writer. */
-  | { readonly kind: 'cut'; readonly states: ReadonlyMap<RelPath, FileFacts> }
-  | { readonly kind: 'busy'; readonly path: RelPath };
+  { readonly kind: 'cut'; readonly states: ReadonlyMap<RelPath, FileFacts> } | Busy;
+
+/** No cut can be taken now. `why` is undefined if there are no members. */
+interface Busy {
+  readonly kind: 'busy';
+  readonly why: string | undefined;
+  readonly unread?: Unread;
+}
+
+function busyWith(path: RelPath): Busy {
+  return { kind: 'busy', why: `${showPath(path)} is being written` };
+}
+
+interface Unread {
+  readonly path: RelPath;
+  readonly why: string;
+}
+
+type CutPlace = Needs<'root' | 'mounts'>;
 
 /**
  * The states of all members at one moment. They are collected twice, and taken only if they are equal, so that every
- * state was valid at the instant in between. `busy`: a member has a writer, or vanished.
+ * state was valid at the instant in between. `busy`: a member has a writer, vanished, or cannot be read.
  */
-export function collectStates(root: WorkDir, members: readonly RelPath[]): Collected {
-  const first = collectOnce(root, members);
+export function collectStates(place: CutPlace, members: readonly RelPath[]): Collected {
+  const first = collectOnce(place, members);
   if (first.kind === 'busy') return first;
-  const second = collectOnce(root, members);
+  const second = collectOnce(place, members);
   if (second.kind === 'busy') return second;
   for (const [path, state] of first.states) {
     const again = second.states.get(path);
-    if (again === undefined || !sameFingerprint(state, again)) return { kind: 'busy', path };
+    if (again === undefined || !sameFingerprint(state, again)) return busyWith(path);
   }
   return second;
 }
 
-function collectOnce(root: WorkDir, members: readonly RelPath[]): Collected {
+function collectOnce(place: CutPlace, members: readonly RelPath[]): Collected {
   const states = new Map<RelPath, FileFacts>();
   for (const path of members) {
-    const state = stateOf(root, path);
-    if (state === undefined) return { kind: 'busy', path };
+    const state = stateOf(place, path);
+    if (state === undefined) return busyWith(path);
+    if ('why' in state)
+      return { kind: 'busy', why: `${showPath(path)}: ${state.why}`, unread: { path, why: state.why } };
     states.set(path, state);
   }
   return { kind: 'cut', states };
 }
 
 /** The state of one member; undefined while it has a writer, or if it is gone. */
-function stateOf(root: WorkDir, path: RelPath): FileFacts | undefined {
+function stateOf(place: CutPlace, path: RelPath): FileFacts | Unknown | undefined {
   try {
-    const fd = openBeneath(root, path);
+    const fd = openBeneath(place.root, path);
     try {
       return writerState(fd) === 'writer' ? undefined : factsOf(fd);
     } finally {
       fs.closeSync(fd);
     }
-  } catch {
-    const found = lookAt(root, path);
-    return found?.link === true ? found.facts : undefined;
+  } catch (error) {
+    const found = lookAt(place.root, path);
+    if (found !== undefined) return found.link ? found.facts : { why: unreadable(error) };
+    const there = presenceOf(place, path);
+    return isUnknown(there) ? there : undefined;
   }
 }
 
-/** The declared checkpoint files that exist, without those that `--newest` or `isLeftOut` leaves out. */
+interface Members extends ChosenMembers {
+  /** The files that nobody can look at, and why. */
+  readonly unknown: readonly Unread[];
+}
+
+/**
+ * The declared checkpoint files that exist, without those that `--newest` or `isLeftOut` leaves out. A file that nobody
+ * can look at is one of them: then no set without it is whole.
+ */
 export function membersAmong(
-  { root, manifest, settings }: CuttingContext,
-  existing: ExistingPaths,
+  context: Pick<CuttingContext, 'root' | 'mounts' | 'manifest' | 'settings'>,
+  files: Pick<Files, 'existing' | 'get'>,
   rotationOf: Rotates,
   isLeftOut: (unit: string) => boolean = () => false,
-): ChosenMembers {
+): Members {
+  const { manifest, settings } = context;
   const candidates: Candidate[] = [];
-  for (const path of existing.paths()) {
+  const unknown: Unread[] = [];
+  for (const path of files.existing.paths()) {
     const rotation = rotationOf(path);
     if (isLeftOut(rotation?.unit ?? path)) continue;
-    const facts = factsBeneath(root, path);
-    existing.looked(path, facts !== undefined);
-    if (facts !== undefined)
-      candidates.push({
-        path,
-        mtimeNs: facts.mtimeNs,
-        pattern: manifest.matchIndex('checkpoints', path),
-        rotation,
-      });
+    const there = presenceOf(context, path, files.existing.isGone(path));
+    if (isUnknown(there)) unknown.push({ path, why: there.why });
+    else files.existing.looked(path, there !== 'gone');
+    if (there === 'gone') continue;
+    const mtimeNs = isUnknown(there) ? lastWrittenNs(files.get(path, 'checkpoint')) : there.mtimeNs;
+    candidates.push({ path, mtimeNs, pattern: manifest.matchIndex('checkpoints', path), rotation });
   }
-  return chooseMembers(candidates, settings.manifest.newest);
+  return { ...chooseMembers(candidates, settings.manifest.newest), unknown };
+}
+
+/** As far as it is known without a look at the file. */
+function lastWrittenNs(fileState: FileState | undefined): string {
+  const { inherited, lastClose } = fileState ?? {};
+  return inherited?.mtimeNs ?? String(BigInt(Math.floor(lastClose?.atMs ?? 0)) * 1_000_000n);
 }

@@ -23,6 +23,9 @@ import type { Companions } from './companions.ts';
 type RecordContext = Needs<'settings' | 'log' | 'attempt' | 'ledger' | 'tidy' | 'signal' | 'now'>;
 
 export type Marks = Pick<Generation, 'suspect' | 'incomplete' | 'instant' | 'unproven' | 'proof'>;
+/** A set that is not whole, whatever the closes of its files prove. */
+export const LACKS_SOME: Marks = { incomplete: true, proof: undefined };
+
 /** The results that the set is ahead of, and what they lack. */
 export type Losses = Pick<Generation, 'behind' | 'lacking'>;
 

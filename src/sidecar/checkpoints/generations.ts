@@ -6,7 +6,7 @@ import type { ClosedHow } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
 import { Changes } from '../../model/waiting.ts';
 import { Captures } from './captures.ts';
-import type { GenerationFiles, Marks } from './generation-record.ts';
+import { type GenerationFiles, LACKS_SOME, type Marks } from './generation-record.ts';
 import { Commits, type CommitsOptions } from './commits.ts';
 import { type Commit, commitLast, type CutParts, type LastCut, PendingCut } from './pending-cut.ts';
 import { Cutting, type CuttingOptions } from './cutting.ts';
@@ -58,7 +58,7 @@ export class Generations {
     this.#captures = new Captures({
       ...options,
       inTurn: (step) => this.#commits.inTurn(step),
-      write: (files) => this.#write(files, {}),
+      write: (files, marks) => this.#write(files, marks),
       ending: this.#ending.signal,
     });
   }
@@ -200,7 +200,8 @@ export class Generations {
         this.#coverage.committed(cut.closes);
       };
       const { proof } = cut.taken;
-      const marks = proof === 'instant' ? { instant: true } : { proof };
+      const proven: Marks = proof === 'instant' ? { instant: true } : { proof };
+      const marks = progress.hasCompanions ? proven : LACKS_SOME;
       this.#commit(progress, marks).then(committed, (error: unknown) => this.#failed(cut, error));
     } else if (progress.kind === 'failed') {
       this.#failed(cut, progress.error);

@@ -3,10 +3,8 @@ import { lostBehindLinks } from '../../model/file/behind-link.ts';
 import { showPath } from '../../model/path.ts';
 import { LINKED_HINT, type LinkedDirectories } from '../../watch/linked-directories.ts';
 import type { Needs } from '../run/context.ts';
-import type { Marks } from './generation-record.ts';
+import { LACKS_SOME, type Marks } from './generation-record.ts';
 import type { Until } from './verify.ts';
-
-const LACKS: Marks = { incomplete: true, proof: undefined };
 
 export class HiddenMembers {
   readonly #context: Needs<'manifest' | 'log' | 'startedAt'>;
@@ -31,6 +29,6 @@ export class HiddenMembers {
     } catch (error) {
       if (!isLast || !signal.aborted) throw error;
     }
-    return LACKS;
+    return LACKS_SOME;
   }
 }

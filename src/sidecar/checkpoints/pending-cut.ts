@@ -27,6 +27,7 @@ type CutContext = Needs<
   | 'startedAt'
   | 'manifest'
   | 'root'
+  | 'mounts'
   | 'caller'
   | 'log'
   | 'attempt'
@@ -53,6 +54,8 @@ export interface CutParts {
 /** Everything is durable. */
 interface WholeCut extends GenerationFiles {
   readonly kind: 'whole';
+  /** False if it lacks a companion that cannot be read. */
+  readonly hasCompanions: boolean;
 }
 
 type CutProgress =
@@ -97,7 +100,7 @@ export class PendingCut {
     const { companions, context } = this.#parts;
     this.#goFirst(mayBeCut);
     if (!companions.areDue) {
-      this.#capture = { kind: 'captured', companions: [] };
+      this.#capture = { kind: 'captured', companions: [], isWhole: true };
       return;
     }
     companions
@@ -154,6 +157,7 @@ export class PendingCut {
       kind: 'whole',
       members: [...this.#objects.values()],
       companions: capture.companions,
+      hasCompanions: capture.isWhole,
       upTo: this.#upTo,
     };
   }
@@ -293,7 +297,7 @@ async function lastCapture(
 ): Promise<LastCapture> {
   try {
     const capture = await companions.capture({ atCheckpoint: true, ended: !clean }, deadline);
-    if (capture.kind === 'captured') return { companions: capture.companions, isWhole: true };
+    if (capture.kind === 'captured') return capture;
     log.warn(`companion ${showPath(capture.path)} is still being changed: what was stored before counts`);
   } catch (error) {
     if (!deadline.aborted) throw error;

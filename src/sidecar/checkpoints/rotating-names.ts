@@ -2,16 +2,16 @@
 // checkpoints if the user says so (`--newest`), or once the program has removed the first file of the kin.
 import type { Rotates } from '../../model/checkpoint/rotation.ts';
 import type { RelPath } from '../../model/path.ts';
-import { factsBeneath } from '../../native/files.ts';
 import type { Needs } from '../run/context.ts';
+import { presenceOf } from '../run/presence.ts';
 
 export class RotatingNames {
-  readonly #context: Needs<'settings' | 'root'>;
+  readonly #context: Needs<'settings' | 'root' | 'mounts'>;
   readonly #rotationOf: Rotates;
   /** By kin, the first file that existed. */
   readonly #firsts = new Map<string, RelPath>();
 
-  constructor(context: Needs<'settings' | 'root'>, rotationOf: Rotates) {
+  constructor(context: Needs<'settings' | 'root' | 'mounts'>, rotationOf: Rotates) {
     this.#context = context;
     this.#rotationOf = rotationOf;
   }
@@ -28,6 +28,6 @@ export class RotatingNames {
     if (this.#context.settings.manifest.newest !== undefined) return true;
     const first = this.#firsts.get(kin) ?? path;
     this.#firsts.set(kin, first);
-    return first !== path && factsBeneath(this.#context.root, first) === undefined;
+    return first !== path && presenceOf(this.#context, first) === 'gone';
   }
 }

@@ -13,7 +13,7 @@ import type { Checkpoints } from './checkpoints.ts';
 import type { Marks } from './generation-record.ts';
 import { collectStates } from './cutting.ts';
 
-type CheckContext = Needs<'root' | 'attempt' | 'signal' | 'caller'>;
+type CheckContext = Needs<'root' | 'mounts' | 'attempt' | 'signal' | 'caller'>;
 
 /** The set is not committed. `moved`: the task changed a file before the check ended; the next set may be committed. */
 export class CutRefused extends Error {
@@ -90,7 +90,7 @@ export class CutCheck {
 
   #stands(members: readonly StoredFile[]): boolean {
     const now = collectStates(
-      this.#context.root,
+      this.#context,
       members.map(({ path }) => path),
     );
     if (now.kind === 'busy') return false;

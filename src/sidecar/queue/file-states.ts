@@ -168,6 +168,11 @@ export class ExistingPaths {
     this.#there.add(id);
   }
 
+  /** True if somebody has found the file gone, and nobody has closed it since. */
+  isGone(path: RelPath): boolean {
+    return this.#gone.has(this.#paths.idOf(path));
+  }
+
   /** In the order in which the files first appeared. */
   paths(): readonly RelPath[] {
     return [...this.#there, ...this.#gone].toSorted((a, b) => a - b).map((id) => this.#paths.pathOf(id));

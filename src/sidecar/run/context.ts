@@ -11,6 +11,7 @@ import type { Settings } from '../../model/format/settings.ts';
 import type { PathMap, Paths } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
 import type { WorkDir } from '../../native/beneath.ts';
+import type { MountsBeneath } from '../../native/mounts.ts';
 import type { Reclaimer } from '../../reclaim/reclaim.ts';
 import type { Fence, Tidy } from '../../records/claim.ts';
 import type { Baselines, Ledger } from '../../records/ledger.ts';
@@ -38,6 +39,8 @@ export interface Context {
   readonly manifest: Manifest;
   readonly store: Store;
   readonly root: WorkDir;
+  /** As they were before the task. */
+  readonly mounts: Pick<MountsBeneath, 'haveChangedAbove'>;
   readonly log: Log;
   readonly attempt: number;
   readonly runToken: string;

@@ -10,9 +10,10 @@ import { usedWords } from '../../model/format/resources.ts';
 import { unmatched, type Verdict, verdictLine } from '../../model/outcome/verdict.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes, plural } from '../../model/units.ts';
-import { lstatBeneath, whereabouts, type WorkDir } from '../../native/beneath.ts';
+import { lstatBeneath, whereabouts } from '../../native/beneath.ts';
 import { inShortTurns } from '../../native/turns.ts';
 import { IS_LINKED, LINKED_HINT } from '../../watch/linked-directories.ts';
+import type { Needs } from '../run/context.ts';
 import { type Cause, whyAsked, withCauses } from './causes.ts';
 import { bringBackHint, deletedLine } from './bring-back.ts';
 import type { FinishParts, RunEnd } from './outcome.ts';
@@ -37,7 +38,7 @@ export async function leftFiles(
   for (const role of ['result', 'checkpoint'] as const) {
     for await (const fileState of inShortTurns(files.fileStates(role))) {
       const why = whyLeft(fileState);
-      if (why !== undefined && mayBeThere(context.root, fileState.path)) left.set(fileState.path, why);
+      if (why !== undefined && mayBeThere(context, fileState.path)) left.set(fileState.path, why);
     }
   }
   for (const { path, why } of files.tooMany.values()) left.set(path, why);
@@ -46,11 +47,11 @@ export async function leftFiles(
 }
 
 /**
- * False if the task removed this file, or replaced it by something else. True if its directory is gone, or cannot be
- * read.
+ * False if the task removed this file, or replaced it by something else. True if its directory is gone or cannot be
+ * read, or its file system is not mounted any more.
  */
-function mayBeThere(root: WorkDir, path: RelPath): boolean {
-  if (whereabouts(root) === 'removed') return true;
+function mayBeThere({ root, mounts }: Needs<'root' | 'mounts'>, path: RelPath): boolean {
+  if (whereabouts(root) === 'removed' || mounts.haveChangedAbove(path)) return true;
   try {
     const stat = lstatBeneath(root, path);
     return stat !== undefined && !stat.isDirectory();

@@ -18,6 +18,7 @@ import type { WorkDir } from '../../native/beneath.ts';
 import { clockMs } from '../../native/clock.ts';
 import { ignoreLeaseBreaks } from '../../native/files.ts';
 import { SMALL_BYTES } from '../../read/small-file.ts';
+import { MountsBeneath } from '../../native/mounts.ts';
 import { openReclaimer, type Reclaimer } from '../../reclaim/reclaim.ts';
 import { describeRecovered, recoverReclaims } from '../../reclaim/recover.ts';
 import { Baselines, type Ledger, type RunFacts } from '../../records/ledger.ts';
@@ -194,7 +195,8 @@ async function beginAttempt(
   if (facts.attempt > 1 || resumed !== undefined) await sweepOwn(store, settings, scope, signal);
   const { history, ledger } = records;
   const progress = new Progress(log.draw);
-  const common = { settings, scope, manifest, root, store, log, caller, signal, progress };
+  const mounts = new MountsBeneath(root);
+  const common = { settings, scope, manifest, root, mounts, store, log, caller, signal, progress };
   const restored =
     resumed === undefined
       ? await restore({ ...common, from, history })
@@ -218,7 +220,7 @@ async function beginAttempt(
     lacking: resumed?.lacking ?? restored.lacking,
     resumed: resumed === undefined ? undefined : resumed.handover?.restored ? 'handed-over' : 'replaced',
     handover: options.standalone === true ? handoverFor(settings) : undefined,
-    sender: { ...senderOf(settings, facts, log), ...sending.sender, root, store },
+    sender: { ...senderOf(settings, facts, log), ...sending.sender, root, mounts, store },
     places: sending.places,
     use,
     reclaimer: owned.add(reclaimer, (one) => one?.close()),
@@ -286,7 +288,7 @@ function senderOf(
   settings: Settings,
   { attempt, runToken, scope }: RunFacts,
   log: Log,
-): Omit<Sender, 'root' | 'store' | 'workers' | 'bandwidth'> {
+): Omit<Sender, 'root' | 'mounts' | 'store' | 'workers' | 'bandwidth'> {
   const { compression, identity } = settings;
   const onSpoolFull = spoolWarner(log, settings);
   const { runId } = identity;

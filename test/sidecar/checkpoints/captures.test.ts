@@ -78,7 +78,7 @@ describe('companions of a task that writes no checkpoint', () => {
       areDue: true,
       areWholeSet: true,
       current: [{ ...log, segments: [...log.segments] }] as unknown as readonly Companion[],
-      capture: async () => ({ kind: 'captured', companions: companions.current }),
+      capture: async () => ({ kind: 'captured', companions: companions.current, isWhole: true }),
       isCurrent: () => true,
       garbage: () => [],
       forget: () => undefined,

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { compileManifest } from '../../../src/model/file/manifest.ts';
 import type { Generation, StoredFile } from '../../../src/model/format/records.ts';
 import type { RelPath } from '../../../src/model/path.ts';
+import { MountsBeneath } from '../../../src/native/mounts.ts';
 import { Cutting, membersAmong, type TakenCut } from '../../../src/sidecar/checkpoints/cutting.ts';
 import { Files } from '../../../src/sidecar/queue/files.ts';
 import type { Context } from '../../../src/sidecar/run/context.ts';
@@ -50,8 +51,13 @@ describe('the members of a cut: the files that exist, among very many names that
   function members(): readonly RelPath[] {
     const patterns = { results: [], checkpoints: ['ck.*'], inputs: [], companions: [], exclude: [] };
     const manifest = compileManifest({ ...patterns, newest: undefined });
-    const context = { root, manifest, settings: { manifest: { newest: undefined } } };
-    return membersAmong(context as unknown as Context, files.existing, () => undefined).members;
+    const context = {
+      root,
+      mounts: new MountsBeneath(root),
+      manifest,
+      settings: { manifest: { newest: undefined } },
+    };
+    return membersAmong(context as unknown as Context, files, () => undefined).members;
   }
 
   function manyThatWent(): void {
@@ -109,6 +115,7 @@ describe('a set that is older than the bound', () => {
     const patterns = { results: [], checkpoints: ['ck-*', 'never'], inputs: [], companions: [], exclude: [] };
     const context = {
       root,
+      mounts: new MountsBeneath(root),
       manifest: compileManifest({ ...patterns, newest: undefined }),
       settings: { manifest: patterns, checkpointSettleMs: 600_000, checkpointLast: undefined },
       ledger: { generations: [], restored: undefined },
@@ -237,6 +244,7 @@ describe('a set that still holds what was restored', () => {
     const patterns = { results: [], checkpoints: ['ck.*'], inputs: [], companions: [], exclude: [] };
     const context = {
       root,
+      mounts: new MountsBeneath(root),
       manifest: compileManifest({ ...patterns, newest: undefined }),
       settings: { manifest: patterns, checkpointSettleMs: 2000, checkpointLast: undefined },
       ledger: { generations, restored: '2-1' },
