@@ -71,11 +71,14 @@ export async function useOf({ at }: HeldDir, root: string, sinceTicks: number): 
     const own = `${at}/${name}/${OWN_DIR}`;
     try {
       if (isLocked(own)) return 'some';
+      if (!has(`${at}/${name}`, ATTEMPT_FILE)) continue; // no task has begun there, or it has removed the file
+      const token = /"runToken":"([\w-]+)"/.exec(readPrivateFile(own, ATTEMPT_FILE) ?? '')?.[1];
+      if (token !== undefined) environment.add(`CAPTURED_RUN=${token}`);
+      // Its processes cannot be told by their token.
+      else isSure = false;
     } catch {
       isSure = false;
     }
-    const token = /"runToken":"([\w-]+)"/.exec(readPrivateFile(own, ATTEMPT_FILE) ?? '')?.[1];
-    if (token !== undefined) environment.add(`CAPTURED_RUN=${token}`);
   }
   const use = await useOfDirectory({ name: path.basename(root), environment, sinceTicks });
   return use === 'none' && !isSure ? 'doubt' : use;

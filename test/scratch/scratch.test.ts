@@ -45,7 +45,7 @@ function begin(scratch: Scratch, index: Parameters<Scratch['dirFor']>[0], text =
 
 /** As the sidecar does it. */
 function taskBegins({ path: workdir }: Pick<TaskDir, 'path'>): void {
-  fs.writeFileSync(path.join(workdir, '.capture/attempt.json'), '{}');
+  fs.writeFileSync(path.join(workdir, '.capture/attempt.json'), '{"runToken":"t-1"}');
   fs.rmSync(path.join(workdir, '.capture/fresh'), { force: true });
 }
 
@@ -309,6 +309,25 @@ it.each<[string, (root: string) => void, readonly string[]]>([
     (root) => {
       fs.rmSync(path.join(root, '1/.capture/lock'));
       fs.mkdirSync(path.join(root, '1/.capture/lock'));
+    },
+    ['1.unsaved-1', '1.unsaved-1.log'],
+  ],
+  [
+    'set aside if what capture noted of its attempt is damaged',
+    (root) => fs.writeFileSync(path.join(root, '1/.capture/attempt.json'), '{"runTok'),
+    ['1.unsaved-1', '1.unsaved-1.log'],
+  ],
+  [
+    'set aside if what capture noted of its attempt cannot be read',
+    (root) => {
+      const { ino } = fs.statSync(path.join(root, '1/.capture/attempt.json'));
+      const reads = fs.readFileSync;
+      const fails = vi.spyOn(fs, 'readFileSync').mockImplementation((file, ...rest) => {
+        if (typeof file === 'number' && fs.fstatSync(file).ino === ino)
+          throw Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' });
+        return reads(file, ...rest);
+      });
+      onTestFinished(() => fails.mockRestore());
     },
     ['1.unsaved-1', '1.unsaved-1.log'],
   ],
