@@ -5,6 +5,7 @@ import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CaptureError, errnoOf } from '../model/errors.ts';
 import { EXIT, type ExitStatus } from '../model/exit-status.ts';
+import { IS_LINKED, LINKED_HINT } from '../model/file/link-target.ts';
 import {
   type ControlAnswer,
   controlLine,
@@ -242,7 +243,7 @@ function tell({ left, more, incomplete, open }: Flushed, { timeoutMs, strict }: 
   if (count === 0) return unsafe ? EXIT.notStored : EXIT.ok;
   const named = left.map(({ path, why }) => `${path} (${why})`);
   say(`${plural(count, 'file')} not stored within ${formatMs(timeoutMs)}: ${listed(named, count)}`, 'error', {
-    hint: LONGER,
+    hint: left.some(({ why }) => why.endsWith(IS_LINKED)) ? LINKED_HINT : LONGER,
   });
   return EXIT.notStored;
 }

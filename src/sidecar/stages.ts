@@ -187,11 +187,7 @@ export async function openWatch(
     onOverflow: () => listening?.generations.overflowed(),
     onWarning: (message, hint) => log.warn(message, { hint }),
     rescanMs: settings.rescanMs,
-    linkInterest: {
-      canHold: compileManifest({ ...settings.manifest, inputs: [] }).canHold,
-      // No set may lack what is behind one.
-      mattersNow: compileManifest({ ...settings.manifest, results: [], inputs: [], companions: [] }).canHold,
-    },
+    linkInterest: compileManifest({ ...settings.manifest, inputs: [] }),
     spare,
     witness,
   });

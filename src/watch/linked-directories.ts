@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { errnoOf, reasonOf } from '../model/errors.ts';
+import { IS_LINKED } from '../model/file/link-target.ts';
 import { decodePath, encodePath, joinPath, type RelPath, showPath } from '../model/path.ts';
 import { currentPath, heldPath, lstatBeneath, type WorkDir } from '../native/beneath.ts';
 import { type DirectoryEntry, entriesIn } from '../native/directory-entries.ts';
@@ -36,18 +37,10 @@ interface NameBehind {
   readonly isFile: boolean;
 }
 
-/** How a reason ends, if nothing else stands between the file and the store. */
-export const IS_LINKED = 'is a symbolic link to a directory';
-
 export interface LinkInterest {
   /** True for a directory that can contain a file to store, at any depth. */
   canHold(dir: RelPath): boolean;
-  /** True if a link with this path must be known at once, and not only after the next walk. */
-  mattersNow?(dir: RelPath): boolean;
 }
-
-export const LINKED_HINT =
-  'declare the directory by its own name, or give the link to --exclude; capture follows no link to a directory';
 
 export class LinkedDirectories {
   readonly #root: WorkDir;
@@ -69,7 +62,7 @@ export class LinkedDirectories {
 
   /** An event reported this name, which may be a link. */
   appeared(path: RelPath): void {
-    if (this.#interest.mattersNow?.(path) === true && this.#isLink(path)) this.note(path);
+    if (this.#interest.canHold(path) && this.#isLink(path)) this.note(path);
   }
 
   /**

@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Generation } from '../../src/model/format/records.ts';
-import { openPlace, type Place, type Run, until } from './support.ts';
+import { BIN, openPlace, type Place, type Run, until } from './support.ts';
 
 let place: Place;
 beforeEach(() => {
@@ -68,6 +68,15 @@ describe('a result behind a link to a directory is named, and the run exits 74:'
     const verify = place.capture(['verify', place.store]);
     expect((await ends(verify, 1)) + verify.stdout()).toContain('out/x.dat is not stored');
   });
+});
+
+it('capture flush says so, too, and does not wait for its timeout', async () => {
+  const script = `mkdir real; ln -s real run1; echo b >run1/b.dat; "$BIN" flush --timeout 1h; echo $? >flushed
+    rm run1 real/b.dat; "$BIN" flush; echo $? >>flushed`;
+  const said = await ends(place.run(of('run*/b.dat'), sh(script), { BIN }), 0);
+  expect(said).toContain('run1/b.dat (run1 is a symbolic link to a directory)');
+  expect(said).toContain('try: declare the directory by its own name');
+  expect(fs.readFileSync(place.at('flushed'), 'utf8')).toBe('74\n0\n');
 });
 
 it('a link beside the directory that it leads to loses nothing', async () => {

@@ -153,7 +153,7 @@ describe('nothing is lost behind a link', () => {
 });
 
 describe('without a scan, a link is known', () => {
-  const early = { linkInterest: { canHold: () => true, mattersNow: () => true } };
+  const early = { linkInterest: { canHold: () => true } };
 
   it('that stood before', async () => {
     const { lost } = await opened(['s*/x'], (dir) => {

@@ -2,6 +2,12 @@
 // is made, and whatever the link's path leads through later.
 import type { RelPath } from '../path.ts';
 
+/** How a reason ends, if nothing else stands between the file and the store. */
+export const IS_LINKED = 'is a symbolic link to a directory';
+
+export const LINKED_HINT =
+  'declare the directory by its own name, or give the link to --exclude; capture follows no link to a directory';
+
 /**
  * True if a link at `path` with this target can only lead below the work directory: the target is relative and has
  * `..` only at its beginning, at most as often as the link is deep. A later `..` could follow a directory that is

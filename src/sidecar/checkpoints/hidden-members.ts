@@ -1,7 +1,8 @@
 // Checkpoints behind links to directories: capture does not follow these, so a set lacks them and is not whole.
 import { lostBehindLinks } from '../../model/file/behind-link.ts';
+import { LINKED_HINT } from '../../model/file/link-target.ts';
 import { showPath } from '../../model/path.ts';
-import { LINKED_HINT, type LinkedDirectories } from '../../watch/linked-directories.ts';
+import type { LinkedDirectories } from '../../watch/linked-directories.ts';
 import type { Needs } from '../run/context.ts';
 import { LACKS_SOME, type Marks } from './generation-record.ts';
 import type { Until } from './verify.ts';

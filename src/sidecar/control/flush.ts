@@ -4,6 +4,7 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errnoOf } from '../../model/errors.ts';
+import { lostBehindLinks, TO_STORE } from '../../model/file/behind-link.ts';
 import { whyLeft } from '../../model/file/decide.ts';
 import type { FileRole, FileState } from '../../model/file/file-state.ts';
 import type { OpenFile } from '../../model/format/control.ts';
@@ -12,6 +13,7 @@ import type { RelPath } from '../../model/path.ts';
 import { whileLinked } from '../../model/waiting.ts';
 import type { WorkDir } from '../../native/beneath.ts';
 import { writerOf } from '../../native/files.ts';
+import type { BehindLink } from '../../watch/linked-directories.ts';
 import type { Watcher } from '../../watch/watching.ts';
 import type { Companions } from '../checkpoints/companions.ts';
 import type { Covered, Generations } from '../checkpoints/generations.ts';
@@ -22,7 +24,7 @@ import type { Staged } from '../queue/staged.ts';
 import type { Unsaved } from '../queue/unsaved.ts';
 import type { Needs } from '../run/context.ts';
 
-type FlushContext = Needs<'root' | 'ledger' | 'signal' | 'now'>;
+type FlushContext = Needs<'root' | 'manifest' | 'startedAt' | 'ledger' | 'signal' | 'now'>;
 
 /** While a flush waits for files, the stored ones are recorded this often. */
 const RECORD_EVERY_MS = 2000;
@@ -63,6 +65,8 @@ interface Pass {
   captured: boolean;
   /** Results that are stored, but that no record names yet. */
   unrecorded: readonly StoredFile[];
+  /** Declared files behind links to directories; undefined until they were looked for. */
+  behindLinks: readonly BehindLink[] | undefined;
 }
 
 export class Flush {
@@ -134,6 +138,7 @@ function begin(parts: FlushParts, vouched: boolean): Pass {
     covered: { kind: 'late' },
     captured: false,
     unrecorded: [],
+    behindLinks: undefined,
     // Not before `pass` is defined.
     done: Promise.resolve().then(() =>
       whileLinked([stop.signal, parts.context.signal], (signal) => carryOut(parts, pass, signal)),
@@ -145,7 +150,12 @@ function begin(parts: FlushParts, vouched: boolean): Pass {
 async function carryOut(parts: FlushParts, pass: Pass, signal: AbortSignal): Promise<void> {
   const calm = parts.watcher.tellAtOnce();
   try {
-    await Promise.all([store(parts, pass, signal), commit(parts, pass, signal), capture(parts, pass)]);
+    await Promise.all([
+      store(parts, pass, signal),
+      commit(parts, pass, signal),
+      capture(parts, pass),
+      lookBehindLinks(parts, pass, signal),
+    ]);
   } finally {
     calm();
   }
@@ -154,6 +164,20 @@ async function carryOut(parts: FlushParts, pass: Pass, signal: AbortSignal): Pro
 /** Captures companions, and open results that are only appended to. */
 async function capture({ generations }: FlushParts, pass: Pass): Promise<void> {
   pass.captured = await generations.captureNow();
+}
+
+/** As at the end of the run: what is behind them is not stored. */
+async function lookBehindLinks(
+  { context: { manifest, startedAt }, watcher }: FlushParts,
+  pass: Pass,
+  signal: AbortSignal,
+): Promise<void> {
+  const isLost = lostBehindLinks(manifest, TO_STORE);
+  try {
+    pass.behindLinks = await watcher.links.lost(isLost, Date.parse(startedAt), signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
 }
 
 async function commit({ generations }: FlushParts, pass: Pass, signal: AbortSignal): Promise<void> {
@@ -200,7 +224,8 @@ async function abortOf(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort');
 }
 
-function endOf(parts: FlushParts, { need, vouched, covered, captured, unrecorded }: Pass): FlushEnd {
+function endOf(parts: FlushParts, pass: Pass): FlushEnd {
+  const { need, vouched, covered, captured, unrecorded, behindLinks } = pass;
   const { files, generations, companions, staged } = parts;
   const left = new Map(need.unmet().map((fileState) => [fileState.path, whyUnmet(fileState)]));
   const add = (path: RelPath, why: string): void => {
@@ -213,12 +238,15 @@ function endOf(parts: FlushParts, { need, vouched, covered, captured, unrecorded
   for (const { path } of unrecorded) add(path, 'no record names it yet');
   if (!captured)
     for (const path of companions.known) add(path, 'it is open, and not stored as far as it is written');
+  for (const { path, why } of behindLinks ?? [NOT_LOOKED]) add(path, why);
   return {
     left: [...left].map(([path, why]) => ({ path, why })),
     incomplete: covered.kind === 'incomplete' ? covered.lacks : undefined,
     open: openFiles(parts),
   };
 }
+
+const NOT_LOOKED: BehindLink = { path: '.', why: 'no time was left to look behind links to directories' };
 
 function openFiles({ unsaved, companions }: FlushParts): readonly OpenFile[] {
   const captured = new Set(companions.current.map(({ path }) => path));

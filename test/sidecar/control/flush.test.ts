@@ -4,6 +4,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { compileManifest } from '../../../src/model/file/manifest.ts';
 import type { StoredFile } from '../../../src/model/format/records.ts';
 import { newDeferred } from '../../../src/model/waiting.ts';
 import { Flush, type FlushParts } from '../../../src/sidecar/control/flush.ts';
@@ -21,6 +22,7 @@ afterEach(() => {
   fs.rmSync(dir, { recursive: true });
 });
 
+const PATTERNS = { results: ['a'], checkpoints: [], inputs: [], companions: [], exclude: [] };
 const NEVER = new AbortController().signal;
 
 interface Run {
@@ -31,6 +33,7 @@ interface Run {
   /** What the kernel has queued and nobody has read. */
   readonly queued: string[];
   missesCloses: boolean;
+  behindLinks: readonly { readonly path: string; readonly why: string }[];
   /** How many have asked to be told at once, and still want it. */
   hurries: number;
   /** Objects that no record names. */
@@ -59,6 +62,7 @@ function open(): Run {
     unnamed: new Set(),
     naming: Promise.resolve(),
     missesCloses: false,
+    behindLinks: [],
     hurries: 0,
     recordFails: 0,
     settleFails: 0,
@@ -68,6 +72,7 @@ function open(): Run {
     parts: {
       files,
       watcher: {
+        links: { lost: async () => run.behindLinks },
         drainNow: () => {
           for (const path of run.queued.splice(0)) files.closed(path, 'close', 0);
         },
@@ -112,6 +117,8 @@ function open(): Run {
         now: () => 0,
         root,
         signal: NEVER,
+        manifest: compileManifest({ ...PATTERNS, newest: undefined }),
+        startedAt: new Date(0).toISOString(),
         ledger: {
           unrecorded: () => [...unrecorded].map((path) => ({ path, push: path })),
           isRecorded: ({ push }: Pick<StoredFile, 'push'>) => !unrecorded.has(push),
@@ -134,6 +141,12 @@ describe('a flush', () => {
       incomplete: undefined,
       open: [],
     });
+  });
+
+  it('names what is behind links to directories, as the end of the run does', async () => {
+    const run = open();
+    run.behindLinks = [{ path: 'run1/b', why: 'run1 is a symbolic link to a directory' }];
+    expect((await new Flush(run.parts).now(NEVER)).left).toEqual(run.behindLinks);
   });
 
   it('scans for files without an event if events are not enough', async () => {
