@@ -223,6 +223,70 @@ describe('a job that is no JSON', () => {
   });
 });
 
+it('a job of many MiB is not read, neither by a worker nor by those who look', async () => {
+  const key = (name: string): string => `capture:lab:${name}`;
+  redis = await openRedis(place.dir);
+  const queue = redis.url('lab');
+  await submit(queue);
+  // The server drops a client that it would have to send more than this.
+  redis.cli('CONFIG', 'SET', 'client-output-buffer-limit', 'normal 8mb 0 0');
+  const large = `redis.call('HSET', KEYS[1], 'name', 'x', 'timestamp', '1', 'opts', '{}', ARGV[1],
+    '"' .. string.rep('x', 16777216) .. '"')`;
+  for (const field of ['data', 'stacktrace'])
+    for (const [of, id] of [
+      ['submissions', `s.${field}`],
+      ['notices', `melt.${field}`],
+      ['s.melt', field === 'data' ? 'i7' : 'i8'],
+    ]) {
+      redis.cli('EVAL', large, '1', key(`${of}:${id}`), field);
+      redis.cli('LPUSH', key(`${of}:wait`), `${id}`);
+    }
+  redis.cli('EVAL', large, '1', key('s.melt:i9'), 'data');
+  redis.cli('ZADD', key('s.melt:delayed'), '1', 'i9');
+  redis.cli(
+    'EVAL',
+    `redis.call('LPUSH', KEYS[1], string.rep('x', 16777216))`,
+    '1',
+    key('submissions:s.melt:logs'),
+  );
+  const looks = async (): Promise<string> => {
+    const said: string[] = [];
+    for (const words of [['status'], ['status', 'melt']]) {
+      const look = place.capture(['queue', ...words, '--queue', queue]);
+      expect([0, 1], look.stderr()).toContain(await look.status);
+      said.push(look.stdout(), look.stderr());
+    }
+    return said.join('');
+  };
+  expect((await looks()).match(/^.*cannot be read: it is larger than 1 MiB/gm)).toHaveLength(4);
+  const worker = place.capture([
+    'worker',
+    '--queue',
+    queue,
+    '--notice=none',
+    '--scratch',
+    place.dir,
+    '--idle-timeout=1s',
+  ]);
+  expect(await worker.status, worker.stderr()).toBe(0);
+  expect(redis.cli('ZCARD', key('s.melt:failed'))).toBe('3');
+  for (const n of [7, 8, 9])
+    expect(await looks()).toMatch(new RegExp(`^ +${n} .*cannot be read: it is larger than 1 MiB`, 'm'));
+  const retry = place.capture(['queue', 'retry', 'melt', '--queue', queue]);
+  expect(await retry.status, retry.stderr()).toBe(0);
+  // What is too large for others is refused at once.
+  const words = ['--queue', queue, '--name', 'large', '--array', '0', '-r', 'r', '--to', place.store];
+  fs.writeFileSync(place.at('tasks'), `echo ${'x'.repeat(2 ** 20)}\n`);
+  const submitted = place.capture([
+    'submit',
+    ...words.filter((one) => !/^(--array|0)$/.test(one)),
+    '--tasks',
+    'tasks',
+  ]);
+  expect(await submitted.status).toBe(64);
+  expect(submitted.stderr()).toContain('the task of index 0 is larger than 1 MiB');
+}, 120_000);
+
 describe('a server that asks for no password', () => {
   const address = Object.values(os.networkInterfaces())
     .flatMap((one) => one ?? [])

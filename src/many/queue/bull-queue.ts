@@ -2,8 +2,10 @@
 import { Job, type JobJson, Queue, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { parseForeignJson } from '../../model/format/foreign-json.ts';
+import { clockMs } from '../../native/clock.ts';
 import { isWrongType } from './answer.ts';
 import type { Connection } from './connect.ts';
+import { emptyLargeJobs, isTooLarge, TOO_LARGE } from './job-size.ts';
 
 /**
  * The name of the queue with a submission's jobs, and the id of the submission's own job. BullMQ's names have no colon,
@@ -43,13 +45,16 @@ class ForeignJob<Data, Return, Name extends string, Progress extends Job['progre
     id?: string,
   ): Job<T, R, N> {
     if ('value' in parseForeignJson(json.data)) return super.fromJSON(queue, json, id);
-    return ForeignJob.unread(queue, { ...json, data: '{}' }, id, 'its data is no JSON');
+    const why = json.data === TOO_LARGE ? TOO_LARGE : 'its data is no JSON';
+    return ForeignJob.unread(queue, { ...json, data: '{}' }, id, why);
   }
 
   static override async fromId<T, R, N extends string>(
     queue: QueueOfJob,
     id: string,
   ): Promise<Job<T, R, N> | undefined> {
+    if (await isTooLarge(redisOf(queue), queue.toKey(id)))
+      return ForeignJob.unread<T, R, N>(queue, NOTHING, id, TOO_LARGE);
     try {
       return await super.fromId(queue, id);
     } catch (error) {
@@ -104,17 +109,11 @@ export class ForeignQueue extends Queue {
     return ForeignJob;
   }
 
-  /** BullMQ reads all jobs in one script, and one key of a wrong type breaks it. So then each job is read by itself. */
-  override async getJobs(...asked: Parameters<Queue['getJobs']>): Promise<Job[]> {
-    try {
-      return await super.getJobs(...asked);
-    } catch (error) {
-      if (!isWrongType(error)) throw error;
-      const [types = [], ...range] = asked;
-      const ids = await this.getRanges([types].flat(), ...range);
-      const jobs = await Promise.all([...new Set(ids)].map((id) => this.getJob(id)));
-      return jobs.filter((job) => job !== undefined);
-    }
+  /** BullMQ reads all jobs in one script: one key of a wrong type breaks it, and nothing bounds the answer. */
+  override async getJobs(...[types = [], ...range]: Parameters<Queue['getJobs']>): Promise<Job[]> {
+    const ids = await this.getRanges([types].flat(), ...range);
+    const jobs = await Promise.all([...new Set(ids)].map((id) => this.getJob(id)));
+    return jobs.filter((job) => job !== undefined);
   }
 }
 
@@ -131,6 +130,7 @@ export class ForeignWorker extends Worker {
    * it.
    */
   protected override async moveToActive(token: string, name?: string): Promise<Job> {
+    await emptyLargeJobs(redisOf(this), (one) => this.toKey(one), clockMs());
     try {
       return await super.moveToActive(token, name);
     } catch (error) {

@@ -18,6 +18,7 @@ import { answerOf, isWrongType, WRONG_TYPE_HINT } from './answer.ts';
 import type { FailedJob, Notice, RunningJob, Unable, WorkerInfo } from './broker.ts';
 import { ForeignQueue, prefixOf, queueOf, submissionOf, WRONG_TYPE, whyUnread } from './bull-queue.ts';
 import type { Connection } from './connect.ts';
+import { isTooLarge, refuseTooLarge, TOO_LARGE } from './job-size.ts';
 import { readSubmission } from './read-submission.ts';
 
 export const SUBMISSIONS = 'submissions';
@@ -61,7 +62,9 @@ export class BullMqQueue {
       hint: WRONG_TYPE_HINT,
       format: undefined,
     } as const;
-    if (whyUnread(job) === WRONG_TYPE) return broken;
+    const unread = whyUnread(job);
+    if (unread === WRONG_TYPE) return broken;
+    if (unread === TOO_LARGE) return { kind: 'unreadable', name, why: TOO_LARGE, format: undefined };
     const found = readSubmission(data);
     if ('why' in found) return { kind: 'unreadable', name, why: found.why, format: formatOf(data) };
     const { value: submission } = found;
@@ -79,6 +82,7 @@ export class BullMqQueue {
 
   /** Adds the submission, or updates the one with this name. */
   async put(submission: Submission): Promise<void> {
+    refuseTooLarge('the submission', submission);
     await this.ask(async () => {
       const queue = this.queue(SUBMISSIONS);
       const job = await queue.getJob(queueOf(submission.name));
@@ -92,6 +96,7 @@ export class BullMqQueue {
     const queue = this.queue(queueOf(submission.name));
     for (const chunk of chunksOf(tasks)) {
       signal.throwIfAborted();
+      for (const data of chunk) refuseTooLarge(`the task of index ${data.index}`, data);
       const jobs = chunk.map((data) => ({
         name: `index ${data.index}`,
         data,
@@ -134,8 +139,13 @@ export class BullMqQueue {
 
   /** The reasons that workers gave for this submission, including workers that have ended since. */
   async unable(name: string): Promise<readonly Unable[]> {
-    const { logs } = await this.ask(() => this.queue(SUBMISSIONS).getJobLogs(queueOf(name)));
-    return logs.map(unableOf);
+    return this.ask(async () => {
+      const queue = this.queue(SUBMISSIONS);
+      // No worker has written so much.
+      if (await isTooLarge(this.connection.redis, queue.toKey(`${queueOf(name)}:logs`))) return [];
+      const { logs } = await queue.getJobLogs(queueOf(name));
+      return logs.map(unableOf);
+    });
   }
 
   /** Undefined if the server does not list its clients (CLIENT LIST is forbidden). */
