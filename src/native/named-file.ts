@@ -7,6 +7,8 @@ import { formatBytes } from '../model/units.ts';
 
 /** A million commands of 60 bytes. */
 const MOST_BYTES = 64 * 2 ** 20;
+/** Of patterns, and of defaults: each line of theirs may become a message, in the small heap of a launcher. */
+export const MOST_LIST_BYTES = 2 ** 20;
 const CHUNK_BYTES = 2 ** 20;
 /** `<(command)`, stdin, and what stands for nothing. Somebody has opened it, so it needs not be a regular file. */
 const OPEN_ALREADY = /^\/dev\/(?:null|stdin|fd\/\d+)$|^\/proc\/self\/fd\/\d+$/;
@@ -14,9 +16,9 @@ const PAUSE_MS = 10;
 
 /**
  * The bytes of a regular file, or of what {@link OPEN_ALREADY} names. Throws as open(2) and read(2) do, and an Error if
- * it is a FIFO, a device or a socket, or has more than 64 MiB.
+ * it is a FIFO, a device or a socket, or has more than `mostBytes`: 64 MiB if left out.
  */
-export function readNamedFile(file: string): Buffer {
+export function readNamedFile(file: string, mostBytes = MOST_BYTES): Buffer {
   const path = encodePath(file);
   // Opening a FIFO would let its writer go on, and opening a device may move it (fifo(7), st(4)).
   refuseSpecial(file, fs.statSync(path));
@@ -30,7 +32,7 @@ export function readNamedFile(file: string): Buffer {
       const length = readSome(fd, chunk, OPEN_ALREADY.test(file));
       if (length === 0) return Buffer.concat(read);
       sizeBytes += length;
-      if (sizeBytes > MOST_BYTES) throw new Error(`it has more than ${formatBytes(MOST_BYTES)}`);
+      if (sizeBytes > mostBytes) throw new Error(`it has more than ${formatBytes(mostBytes)}`);
       read.push(chunk.subarray(0, length));
     }
   } finally {
@@ -39,8 +41,8 @@ export function readNamedFile(file: string): Buffer {
 }
 
 /** The same as text, with names that are not UTF-8 preserved. Throws an Error also for a NUL byte. */
-export function readNamedText(file: string): string {
-  const bytes = readNamedFile(file);
+export function readNamedText(file: string, mostBytes?: number): string {
+  const bytes = readNamedFile(file, mostBytes);
   if (bytes.includes(0)) throw new Error('it has a NUL byte: this is no text');
   return decodePath(bytes);
 }

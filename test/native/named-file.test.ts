@@ -41,6 +41,10 @@ describe('a file that the user names', () => {
     expect(() => readNamedFile(path.resolve(dir, name))).toThrow(why);
   });
 
+  it('is refused above another limit', () => {
+    expect(() => readNamedFile(path.join(dir, 'most'), 2 ** 20)).toThrow('it has more than 1.0 MiB');
+  });
+
   it('is no text with a NUL byte', () => {
     expect(() => readNamedText(path.join(dir, 'most'))).toThrow('it has a NUL byte');
   });
@@ -59,6 +63,26 @@ describe('a command line', () => {
     });
     return { stdout, stderr, status };
   }
+
+  it.each([
+    ['control characters', 'head -c 64M /dev/zero | tr "\\0" "\\1"', 'it has more than 1.0 MiB'],
+    ['one long line', 'yes x | tr -d "\\n" | head -c 1M', 'a pattern of 1,048,576 characters'],
+    ['wrong lines', 'yes / | head -c 1M', 'line 20:'],
+  ])('says in few words that a file is no list of patterns: %s', (_, make, why) => {
+    const { stderr, status } = capture(`${make} > list; "$0" --to t --index 0 -r @list -- true`);
+    expect(status, stderr.slice(0, 1000)).toBe(64);
+    expect(stderr).toContain(why);
+    expect(stderr.length).toBeLessThan(10_000);
+  });
+
+  it('says in few words that a file of defaults is too large', () => {
+    const script = `head -c 64M /dev/zero | tr '\\0' '\\1' > c.yaml; CAPTURE_CONFIG=$PWD/c.yaml "$0" -r x -- true`;
+    const { stderr, status } = capture(script);
+    expect(status, stderr.slice(0, 1000)).toBe(64);
+    expect(stderr).toContain('cannot read the defaults in');
+    expect(stderr).toContain('it has more than 1.0 MiB');
+    expect(stderr.length).toBeLessThan(10_000);
+  });
 
   it.each([
     ['"$0" --to s -- true', { CAPTURE_CONFIG: '/dev/zero' }],

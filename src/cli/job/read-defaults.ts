@@ -3,6 +3,7 @@ import path from 'node:path';
 import { reasonOf } from '../../model/errors.ts';
 import { parseJobFile } from '../../model/many/job-file.ts';
 import { showPath } from '../../model/path.ts';
+import { MOST_LIST_BYTES } from '../../native/named-file.ts';
 import type { Defaults, DefaultsFile } from '../options/defaults.ts';
 import { envNameOf } from '../options/spec.ts';
 import type { Caller } from '../options/values.ts';
@@ -18,7 +19,7 @@ export function readDefaults(
   for (const { path: file } of files.filter(({ isThere }) => isThere)) {
     let text: string;
     try {
-      text = outside.readText(path.resolve(cwd, file));
+      text = outside.readText(path.resolve(cwd, file), MOST_LIST_BYTES);
     } catch (error) {
       const message = `cannot read the defaults in '${showPath(file)}': ${reasonOf(error)}`;
       mistakes.push({ message, hint: 'capture config shows which files are read' });

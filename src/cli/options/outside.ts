@@ -14,7 +14,7 @@ export interface WorkdirProblem {
 
 export interface Outside {
   /** {@link readNamedText} */
-  readonly readText: (file: string) => string;
+  readonly readText: (file: string, mostBytes?: number) => string;
   /** Follows links. False also if a directory above it hides it. */
   readonly isFile: (file: string) => boolean;
   /** Why a task cannot work in the directory, and what helps. Undefined if it can. */

@@ -5,9 +5,13 @@ import picomatch from 'picomatch';
 import { errnoOf, isMistake, type Mistake, reasonOf } from '../../model/errors.ts';
 import { OWN_DIR, parsePattern } from '../../model/file/manifest.ts';
 import { showPath } from '../../model/path.ts';
+import { MOST_LIST_BYTES } from '../../native/named-file.ts';
 import type { Outside } from './outside.ts';
 import type { Option } from './spec.ts';
 import type { RunCaller, Values } from './values.ts';
+
+/** The limit of wrong lines of one file that are named. */
+const MOST_WRONG = 20;
 
 /** The normalised patterns without duplicates, in the user's order. */
 export function patternsOf(
@@ -18,10 +22,11 @@ export function patternsOf(
   const given = values.given(option);
   if (given === undefined) return [];
   const patterns = new Set<string>();
-  const take = (text: string, source: string): void => {
+  const take = (text: string, source: string): boolean => {
     const checked = checkPattern(text, source, workdir);
     if (isMistake(checked)) values.refuseAll([checked]);
     else patterns.add(checked);
+    return !isMistake(checked);
   };
   for (const text of given.values) {
     const file = fileOf(text);
@@ -30,8 +35,16 @@ export function patternsOf(
       continue;
     }
     const lines = linesOf(file, given.source, cwd, outside);
-    if (isMistake(lines)) values.refuseAll([lines]);
-    else for (const line of lines) take(line.text, `${given.source} @${showPath(file)} line ${line.number}:`);
+    if (isMistake(lines)) {
+      values.refuseAll([lines]);
+      continue;
+    }
+    let wrong = 0;
+    for (const line of lines) {
+      if (!take(line.text, `${given.source} @${showPath(file)} line ${line.number}:`)) wrong += 1;
+      // It is some other file.
+      if (wrong === MOST_WRONG) break;
+    }
   }
   return [...patterns];
 }
@@ -49,7 +62,7 @@ function linesOf(
 ): readonly { readonly text: string; readonly number: number }[] | Mistake {
   let text: string;
   try {
-    text = outside.readText(path.resolve(cwd, file));
+    text = outside.readText(path.resolve(cwd, file), MOST_LIST_BYTES);
   } catch (error) {
     const why = errnoOf(error) === 'ENOENT' ? 'no such file' : reasonOf(error);
     return {
@@ -63,11 +76,20 @@ function linesOf(
     .filter((line) => line.text !== '' && !line.text.startsWith('#'));
 }
 
+/** In characters. The longest path of Linux has 4,096 bytes (PATH_MAX); braces stand for several. */
+const LONGEST = 16_384;
+
 /**
  * Returns the normalised pattern (`./a//b` becomes `a/b`, `.` is everything), or the mistake. `source` is its origin
  * for the message: `--results`, or `CAPTURE_RESULTS`.
  */
 export function checkPattern(text: string, source: string, workdir: string): string | Mistake {
+  if (text.length > LONGEST) {
+    return {
+      message: `${source} '${showPath(text.slice(0, 32))}...': a pattern of ${text.length.toLocaleString('en')} characters, and none has more than ${LONGEST.toLocaleString('en')}`,
+      hint: 'give several patterns, or name the directory above the files',
+    };
+  }
   const shown = `${source} '${showPath(text)}'`;
   if (text.trim() === '') {
     return {
