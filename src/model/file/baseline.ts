@@ -1,12 +1,16 @@
 // What is known to be stored of a file, and whether a reading shows the same: then nothing is sent.
-import type { StoredFile } from '../format/records.ts';
 import type { FileFacts } from './file-state.ts';
 
 /**
  * A link has the md5 of its target, and the mode belongs to what is stored: other users may read an object by the mode
  * of its file.
  */
-export type Baseline = Pick<StoredFile, 'kind' | 'md5' | 'size' | 'mode'>;
+export interface Baseline {
+  readonly kind: 'file' | 'link';
+  readonly md5: string;
+  readonly size: number;
+  readonly mode: number;
+}
 
 /** True if this reading of a regular file shows what is stored already. */
 export function isStoredAs(
