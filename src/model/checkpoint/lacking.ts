@@ -13,16 +13,17 @@ export function resultsBehind({ behind = [], companions }: Generation): readonly
 }
 
 /**
- * True if the object holds this state of the result, or a later one of the same or a later attempt. States are
- * compared by attempt, size and mtime, never by the key of the object.
+ * True if the object under the result's name holds this state, or a later one of the same or a later attempt. A later
+ * state may have an older mtime (cp -p, tar): only what stood there before tells.
  */
 export function isStateStored(
-  stored: Pick<StoredFile, 'attempt' | 'mtimeNs'>,
-  { mtimeNs }: Behind,
+  stored: Pick<StoredFile, 'attempt' | 'push' | 'size' | 'mtimeNs'>,
+  { size, mtimeNs, over }: Behind,
   attempt: number,
 ): boolean {
   if (stored.attempt !== attempt) return stored.attempt > attempt;
-  return BigInt(stored.mtimeNs) >= BigInt(mtimeNs);
+  const isSame = stored.size === size && stored.mtimeNs === mtimeNs;
+  return isSame || (over !== undefined && stored.push !== over);
 }
 
 /** What a resume from this set lacks: what the set itself records, and the `lost` ones that it was ahead of. */

@@ -99,6 +99,11 @@ const behind = z.object({
   /** The state that the generation is ahead of. Attempt, size and mtime identify it in the store. */
   size,
   mtimeNs,
+  /**
+   * The push that stood under its name then; '' for none. What the attempt puts there after it is this state or a later
+   * one. Absent: an older state might still come.
+   */
+  over: z.string().optional(),
   /** It was closed before the last of the members. If no process died before that, a living process closed it. */
   followed: z.boolean().optional(),
 });

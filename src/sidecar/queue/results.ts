@@ -7,6 +7,7 @@ import {
   type Fingerprint,
   sameFingerprint,
 } from '../../model/file/file-state.ts';
+import { isStateStored } from '../../model/checkpoint/lacking.ts';
 import type { ManifestPatterns } from '../../model/file/manifest.ts';
 import { partialKey } from '../../model/format/keys.ts';
 import type { Behind, StoredFile } from '../../model/format/records.ts';
@@ -184,9 +185,14 @@ export class Results {
   }
 
   /** True if this state of the result, or a later one, stands under its name. */
-  isNamed({ path, mtimeNs }: Behind, durable: Durable | undefined): boolean {
+  isNamed(behind: Behind, durable: Durable | undefined): boolean {
+    const { ledger, attempt } = this.#context;
+    const { path, size, mtimeNs } = behind;
     if (durable === undefined || this.staged.newest(path) !== undefined) return false;
-    return BigInt(durable.fingerprint.mtimeNs) >= BigInt(mtimeNs);
+    const { fingerprint } = durable;
+    const stored = ledger.results.get(path);
+    const isSame = fingerprint.size === size && fingerprint.mtimeNs === mtimeNs;
+    return isSame || (stored !== undefined && isStateStored(stored, behind, attempt));
   }
 
   /** The number of paths for which this run has kept an older object. */

@@ -26,17 +26,19 @@ export interface UnsavedFile {
 
 type Written = Pick<Fingerprint, 'size' | 'mtimeNs'>;
 
+type UnsavedContext = Needs<'root' | 'manifest' | 'now' | 'resumed' | 'ledger'>;
+
 export interface UnsavedSources {
   readonly files: Pick<Files, 'get' | 'outstanding' | 'recent'>;
   readonly watcher: Pick<Watcher, 'unclosed'>;
-  readonly staged: Pick<Staged, 'objects'>;
+  readonly staged: Pick<Staged, 'objects' | 'newest'>;
 }
 
 export class Unsaved {
-  readonly #context: Needs<'root' | 'manifest' | 'now'>;
+  readonly #context: UnsavedContext;
   readonly #sources: UnsavedSources;
 
-  constructor(context: Needs<'root' | 'manifest' | 'now'>, sources: UnsavedSources) {
+  constructor(context: UnsavedContext, sources: UnsavedSources) {
     this.#context = context;
     this.#sources = sources;
   }
@@ -69,20 +71,32 @@ export class Unsaved {
       const close = contentClose(this.#context, lastClose, state);
       return close !== undefined && isInOrder(close.how) && close.seq < (upTo ?? 0);
     };
-    const add = (path: RelPath, { size, mtimeNs }: Written, followed: boolean): void =>
-      void behind.set(path, { path, open: false, size, mtimeNs, ...(followed ? { followed } : {}) });
+    const add = (path: RelPath, { size, mtimeNs }: Written, open: boolean, followed: boolean): void => {
+      const over = this.#standsBefore(path, open);
+      const more = { ...(over === undefined ? {} : { over }), ...(followed ? { followed } : {}) };
+      behind.set(path, { path, open, size, mtimeNs, ...more });
+    };
     for (const [path, { file, close }] of staged.objects())
-      if (isFollowed(file, close)) add(path, file, true);
+      if (isFollowed(file, close)) add(path, file, false, true);
     for (const { path, open } of this.look('result')) {
       const now = factsBeneath(this.#context.root, path);
       if (now === undefined) continue;
       const followed = !open && isFollowed(now, files.get(path, 'result')?.lastClose);
       // An empty file is worth something only if it is whole.
       if (now.size === 0 && !followed) continue;
-      if (open) behind.set(path, { path, open, size: now.size, mtimeNs: now.mtimeNs });
-      else add(path, now, followed);
+      add(path, now, open, followed);
     }
     return [...behind.values()].slice(0, MOST_BEHIND);
+  }
+
+  /** As {@link Behind.over}: what an older close, or a dead sidecar, has sent may come under the name yet. */
+  #standsBefore(path: RelPath, open: boolean): string | undefined {
+    const { resumed, ledger } = this.#context;
+    const { files, staged } = this.#sources;
+    const { pushing = false, closedAgain = false, failedTries = 0 } = files.get(path, 'result') ?? {};
+    const isOlderSent = (pushing && (closedAgain || open)) || failedTries > 0;
+    if (resumed !== undefined || isOlderSent || staged.newest(path) !== undefined) return undefined;
+    return ledger.results.get(path)?.push ?? '';
   }
 
   /** True if it was written, without a close, since its content was stored or since before the task started. */

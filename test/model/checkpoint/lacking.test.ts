@@ -72,19 +72,30 @@ it('names those that are many by their first ten', () => {
 });
 
 describe('a stored object holds a state that a set of attempt 2 was ahead of', () => {
+  const behind = { ...state('r', false, 10), over: 'p1' };
+  const stored = (attempt: number, n: number, push: string): StoredFile =>
+    ({ path: 'r', attempt, push, size: n, mtimeNs: `${n}` }) as StoredFile;
+
   it.each([
-    ['that very state', 2, '10', true],
-    ['one that the same attempt closed later', 2, '11', true],
-    ['not one that the same attempt closed before', 2, '9', false],
-    ['one of a later attempt, whatever its clock said', 3, '1', true],
-    ['not one of an earlier attempt, whatever its clock said', 1, '99', false],
-  ])('when it is %s', (_, attempt, mtimeNs, expected) => {
-    expect(isStateStored({ attempt, mtimeNs }, state('r', false, 10), 2)).toBe(expected);
+    ['that very state', stored(2, 10, 'p2'), true],
+    ['what the same attempt put there later, whatever its mtime', stored(2, 9, 'p2'), true],
+    ['not what stood there before, whatever its mtime', stored(2, 11, 'p1'), false],
+    ['what a later attempt put there, whatever its clock said', stored(3, 1, 'p2'), true],
+    ['not what an earlier attempt put there, whatever its clock said', stored(1, 99, 'p2'), false],
+  ])('when it is %s', (_, one, expected) => {
+    expect(isStateStored(one, behind, 2)).toBe(expected);
+  });
+
+  it('only when it is that very state, if an older one might still come', () => {
+    const { over: _, ...unsure } = behind;
+    expect(isStateStored(stored(2, 11, 'p2'), unsure, 2)).toBe(false);
+    expect(isStateStored(stored(2, 10, 'p2'), unsure, 2)).toBe(true);
   });
 
   it('to the nanosecond, which no number holds', () => {
-    const behind = { ...state('r', false), mtimeNs: '1700000000000000001' };
-    expect(isStateStored({ attempt: 2, mtimeNs: '1700000000000000000' }, behind, 2)).toBe(false);
+    const exact = { ...behind, over: undefined, mtimeNs: '1700000000000000001' };
+    const one = { ...stored(2, 10, 'p2'), mtimeNs: '1700000000000000000' };
+    expect(isStateStored(one, exact, 2)).toBe(false);
   });
 });
 

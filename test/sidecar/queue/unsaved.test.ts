@@ -11,7 +11,7 @@ import { clockMs } from '../../../src/native/clock.ts';
 import { factsBeneath } from '../../../src/native/files.ts';
 import { FileStates } from '../../../src/sidecar/queue/file-states.ts';
 import type { StagedObject } from '../../../src/sidecar/queue/staged.ts';
-import { Unsaved } from '../../../src/sidecar/queue/unsaved.ts';
+import { Unsaved, type UnsavedSources } from '../../../src/sidecar/queue/unsaved.ts';
 
 let root: { fd: number; path: string };
 let fileStates: FileStates;
@@ -19,6 +19,9 @@ let unclosed: string[];
 let staged: [string, StagedObject][];
 let unsaved: Unsaved;
 let opened: number[];
+let context: ConstructorParameters<typeof Unsaved>[0];
+/** By path, the push that stands under the result's name. */
+let pushes: Map<string, { readonly push: string }>;
 
 beforeEach(() => {
   process.on('SIGIO', ignore);
@@ -32,14 +35,10 @@ beforeEach(() => {
   const manifest = compileManifest({ ...patterns, newest: undefined });
   const settings = { manifest: patterns };
   const now = clockMs;
-  unsaved = new Unsaved(
-    { root, manifest, settings, now } as unknown as ConstructorParameters<typeof Unsaved>[0],
-    {
-      files: fileStates,
-      watcher: { unclosed: () => unclosed },
-      staged: { objects: stagedObjects },
-    },
-  );
+  pushes = new Map();
+  const ledger = { results: pushes };
+  context = { root, manifest, settings, now, ledger } as unknown as typeof context;
+  unsaved = new Unsaved(context, sources());
 });
 afterEach(() => {
   for (const fd of [root.fd, ...opened]) fs.closeSync(fd);
@@ -48,6 +47,11 @@ afterEach(() => {
 });
 
 const ignore = (): void => undefined;
+const sources = (): UnsavedSources => ({
+  files: fileStates,
+  watcher: { unclosed: () => unclosed },
+  staged: { objects: stagedObjects, newest: (path) => new Map(staged).get(path) },
+});
 function* stagedObjects(): Generator<readonly [string, StagedObject]> {
   yield* staged;
 }
@@ -119,12 +123,7 @@ describe('a result that is not stored', () => {
       exclude: [],
       newest: undefined,
     });
-    const of = { root: counting, manifest, now: clockMs };
-    unsaved = new Unsaved(of, {
-      files: fileStates,
-      watcher: { unclosed: () => [] },
-      staged: { objects: stagedObjects },
-    });
+    unsaved = new Unsaved({ ...context, root: counting, manifest }, sources());
     fs.writeFileSync(path.join(root.path, 'r.1'), 'a');
     for (let n = 0; n < 200_000; n += 1) closed(`r.${n % 20_000}`, { closes: n + 1 });
     expect(unsaved.look('result')).toEqual([]);
@@ -173,7 +172,7 @@ describe('a set is ahead of', () => {
   it('an open file, in its present state', () => {
     unclosed = ['r.new'];
     open('r.new', 'a');
-    expect(unsaved.behind(SET)).toEqual([{ path: 'r.new', open: true, ...now('r.new') }]);
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.new', open: true, ...now('r.new'), over: '' }]);
   });
 
   it('a file that is being sent, and follows it if that was closed before the last of its members', () => {
@@ -181,21 +180,39 @@ describe('a set is ahead of', () => {
     onItsWay('r.before', CHECKPOINT_MS);
     onItsWay('r.after', CHECKPOINT_MS + 1);
     expect(unsaved.behind(SET)).toEqual([
-      { path: 'r.before', open: false, ...now('r.before'), followed: true },
-      { path: 'r.after', open: false, ...now('r.after') },
+      { path: 'r.before', open: false, ...now('r.before'), over: '', followed: true },
+      { path: 'r.after', open: false, ...now('r.after'), over: '' },
     ]);
   });
 
   it('a file that was written again since that close and not closed, and does not follow it', () => {
     write('r.again', 'half', CHECKPOINT_MS + 10);
     onItsWay('r.again', CHECKPOINT_MS);
-    expect(unsaved.behind(SET)).toEqual([{ path: 'r.again', open: false, ...now('r.again') }]);
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.again', open: false, ...now('r.again'), over: '' }]);
   });
 
   it('a file that its writer has open again, and does not follow it', () => {
     write('r.open', 'a');
     closed('r.open', { pending: true, blocked: true, durable: undefined, lastClose: close(CHECKPOINT_MS) });
-    expect(unsaved.behind(SET)).toEqual([{ path: 'r.open', open: true, ...now('r.open') }]);
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.open', open: true, ...now('r.open'), over: '' }]);
+  });
+
+  it.each<[string, Partial<FileState>, string | undefined]>([
+    ['names what stood there, as nothing older can come', { pending: true }, 'p1'],
+    ['also while this very state is sent', { pushing: true }, 'p1'],
+    ['does not, while an older state is sent', { pushing: true, closedAgain: true }, undefined],
+    [
+      'does not, after a push that was refused or never answered',
+      { pending: true, failedTries: 1 },
+      undefined,
+    ],
+  ])('a file that is not stored, and %s', (_, change, over) => {
+    write('r.dat', 'a');
+    pushes.set('r.dat', { push: 'p1' });
+    closed('r.dat', { durable: undefined, lastClose: close(CHECKPOINT_MS + 1), ...change });
+    expect(unsaved.behind(SET).map((one) => one.over)).toEqual([over]);
+    // What a dead sidecar has sent may come yet.
+    expect(new Unsaved({ ...context, resumed: 'replaced' }, sources()).behind(SET)[0]?.over).toBeUndefined();
   });
 
   it('a staged file that it follows, and no staged file that was closed later', () => {
@@ -218,13 +235,13 @@ describe('a set is ahead of', () => {
     write('r.found', 'a', CHECKPOINT_MS - 1);
     const lastClose = { ...close(CHECKPOINT_MS), how: 'scan' } as const;
     closed('r.found', { pending: true, durable: undefined, lastClose });
-    expect(unsaved.behind(SET)).toEqual([{ path: 'r.found', open: false, ...now('r.found') }]);
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.found', open: false, ...now('r.found'), over: '' }]);
   });
 
   it('a file that was written before its members and closed after them, and does not follow it', () => {
     write('r.late', 'a', CHECKPOINT_MS - 1);
     onItsWay('r.late', CHECKPOINT_MS + 1);
-    expect(unsaved.behind(SET)).toEqual([{ path: 'r.late', open: false, ...now('r.late') }]);
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.late', open: false, ...now('r.late'), over: '' }]);
   });
 
   it('no file that is gone', () => {
