@@ -18,7 +18,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 
 const ROOT = path.resolve(import.meta.dirname, '..');
-const { version } = readJson('package.json');
+const { version, files } = readJson('package.json');
 const { packages: locked } = readJson('package-lock.json');
 
 /**
@@ -41,8 +41,8 @@ const packed = (packer, ending) => pipeline(createReadStream(tar), packer, creat
 packed(createGzip(), '.gz');
 packed(createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: 12 } }), '.zst');
 `;
-/** As they are in the repository. */
-const COPIED = ['bin', 'docs', 'examples', 'README.md', 'CHANGELOG.md', 'LICENSE'];
+/** As they are in the repository: what npm's package holds, without the sources. */
+const COPIED = files.filter((file) => file !== 'dist' && file !== 'src');
 
 const options = {
   arch: { type: 'string', default: process.arch },

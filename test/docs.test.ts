@@ -113,6 +113,24 @@ it('each link leads to a page that is there, and to a heading of it', () => {
   expect(broken).toEqual([]);
 });
 
+it('each link of what is installed leads to a file that is installed, too', () => {
+  const { files } = JSON.parse(read('package.json')) as { readonly files: readonly string[] };
+  // The archive has no sources.
+  const installed = new Set(files.filter((file) => file !== 'dist' && file !== 'src'));
+  const examples = fs.readdirSync(new URL('examples', ROOT), { recursive: true, encoding: 'utf8' });
+  const pages = [...PAGES, ...examples.map((name) => `examples/${name}`)].filter(
+    (path) => path.endsWith('.md') && installed.has(path.split('/')[0] ?? ''),
+  );
+  expect(pages).toContain('README.md');
+  const left = pages.flatMap((path) =>
+    [...read(path).matchAll(/\]\((?![a-z]+:|#)([^)#\s]+)/g)]
+      .map(([, to = '']) => new URL(to, new URL(path, 'file:///')).pathname)
+      .filter((to) => !installed.has(to.split('/')[1] ?? ''))
+      .map((to) => `${path}: ${to}`),
+  );
+  expect(left).toEqual([]);
+});
+
 it('each page of docs/ stands once in the sidebar of the site, whose home is docs/README.md', () => {
   const shown = Object.values(SIDEBAR).flat();
   expect(shown).toHaveLength(new Set(shown).size);

@@ -13,7 +13,7 @@ task() { # <index>
   cat <<JSON
 {
   "id": "melt-$1",
-  "commandLine": "/bin/bash -c 'exec capture --to \"\$AZ_BATCH_NODE_MOUNTS_DIR/lab/melt/$run\" --from \"\$AZ_BATCH_NODE_MOUNTS_DIR/lab/melt\" --workdir auto --max-attempts 10 --skip-done --inputs in.melt --results \"frame.*.dump\" --results final.data --results log.lammps --checkpoints melt.chk -- lmp -in in.melt'",
+  "commandLine": "/bin/bash -c 'exec capture --to \"\$AZ_BATCH_NODE_MOUNTS_DIR/lab/melt/$run\" --from \"\$AZ_BATCH_NODE_MOUNTS_DIR/lab/melt\" --workdir auto --max-attempts 10 --skip-done --inputs in.melt --results \"frame.*.dump\" --results final.data --results melt.log --checkpoints melt.chk -- lmp -in in.melt'",
   "environmentSettings": [{ "name": "JOB_ARRAY_INDEX", "value": "$1" }],
   "constraints": { "maxTaskRetryCount": 10, "maxWallClockTime": "P1D" }
 }

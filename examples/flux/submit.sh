@@ -15,7 +15,7 @@ while [ $status -eq 75 ]; do
   status=0
   flux submit --cc=0-3 --wait --quiet -n 1 --time-limit=4h --job-name=melt --output='melt.{{id}}.out' \
     capture --to "$base/$run" --from "$base" --workdir auto --max-attempts 10 --skip-done \
-    --inputs in.melt --results 'frame.*.dump' --results final.data --results log.lammps --checkpoints melt.chk \
+    --inputs in.melt --results 'frame.*.dump' --results final.data --results melt.log --checkpoints melt.chk \
     -- lmp -in in.melt || status=$?
 done
 exit $status

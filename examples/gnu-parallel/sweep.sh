@@ -10,5 +10,5 @@ run=${RUN:-run1}
 # --quote: the patterns are for capture, not for the shell that parallel starts.
 # --workdir auto: a fresh directory for each attempt, in memory if there is room.
 exec parallel --quote --retries 5 capture --to "$base/$run" --from "$base" --workdir auto --skip-done \
-  --inputs in.melt --results 'frame.*.dump' --results final.data --results log.lammps --checkpoints melt.chk \
+  --inputs in.melt --results 'frame.*.dump' --results final.data --results melt.log --checkpoints melt.chk \
   -- lmp -in in.melt -screen none -var cells {} ::: 8 10 12 14

@@ -33,7 +33,7 @@ export async function examineScheduler({ env, readText, askSlurm }: Job): Promis
   };
   const says = [
     engine?.name ?? 'none that capture knows',
-    index === undefined ? 'no index of an array: in keys it is 0' : `index ${index} (${source})`,
+    index === undefined ? 'no array here: names in the store get the index 0' : `index ${index} (${source})`,
     ...(engine?.attempt === undefined ? [] : [`${engine.attempt.source} ${engine.attempt.value}`]),
     `${formatMs(graceMs)} from SIGTERM to the end, unless --grace says otherwise`,
   ].join('; ');

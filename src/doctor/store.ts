@@ -160,7 +160,7 @@ function replace(exam: Exam): Promise<Finding> {
       return ok(check, 'one that is late, or of a stalled attempt, is refused');
     return ok(
       check,
-      'a late one of a stalled attempt cannot be refused: it could replace the result of a later attempt',
+      'works; only an attempt that hung, and wakes up after a later one, could replace the result of that one',
     );
   });
 }

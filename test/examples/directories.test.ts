@@ -26,6 +26,7 @@ function scriptIn(page: string, first: string, word: string): string {
 const SCRIPTS = [
   ['README.md', () => scriptIn('README.md', '#!/bin/bash', '#SBATCH')],
   ['docs/start/slurm.md', () => scriptIn('docs/start/slurm.md', '#!/bin/bash', '#SBATCH')],
+  ['docs/which-role/gromacs.md', () => scriptIn('docs/which-role/gromacs.md', '#!/bin/bash', '#SBATCH')],
   ['examples/slurm/array.sbatch', () => read('examples/slurm/array.sbatch')],
   ['examples/pbs/array.pbs', () => read('examples/pbs/array.pbs')],
 ] as const;

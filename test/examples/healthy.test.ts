@@ -27,7 +27,7 @@ for step in 1 2 3; do
   sleep 0.2
 done
 echo "all steps" > final.data
-echo "Total wall time: 0:00:01" > log.lammps
+echo "Total wall time: 0:00:01" >> melt.log
 `;
 
 /** In the place's directory: `bin` with capture and the programs, `store` with the inputs. */
@@ -97,7 +97,7 @@ it('examples/slurm/array.sbatch has no warning', async () => {
   const job = { SLURM_JOB_ID: '15', SLURM_ARRAY_JOB_ID: '12', SLURM_ARRAY_TASK_ID: '3' };
   await isHealthy(place.exec(['bash', script], { PATH, STORE: place.store, TMPDIR: place.dir, ...job }));
   expect(place.keys()).toContain('12/final.data.3');
-  expect(place.keys()).toContain('12/log.lammps.3');
+  expect(place.keys()).toContain('12/melt.log.3');
 });
 
 it('examples/slurm/array.sbatch leaves in the store why its program has failed', async () => {
@@ -105,7 +105,7 @@ it('examples/slurm/array.sbatch leaves in the store why its program has failed',
   const why = 'ERROR: Lost atoms: original 2048 current 14';
   // LAMMPS says it on stdout and in its log, unless it is told to be silent.
   const program = `#!/bin/sh
-echo "${why}" > log.lammps
+echo "${why}" >> melt.log
 case "$*" in *-screen*) ;; *) echo "${why}" ;; esac
 exit 1
 `;
@@ -118,7 +118,7 @@ exit 1
   const status = place.capture(['status', `${place.store}/12`, '3']);
   expect(await status.status).toBe(1);
   expect(status.stdout()).toMatch(/^ {2}ERROR: Lost atoms: original 2048 current 14$/m);
-  expect(place.keys().filter((key) => key.includes('log.lammps'))).toHaveLength(1);
+  expect(place.keys().filter((key) => key.includes('melt.log'))).toHaveLength(1);
 });
 
 it('examples/jobs/array.yaml has no warning', async () => {

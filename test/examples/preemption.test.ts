@@ -34,6 +34,7 @@ it.each([
   ['examples/htcondor/array.sub', 1],
   ['README.md', 1],
   ['docs/start/slurm.md', 1],
+  ['docs/which-role/gromacs.md', 2],
 ])('%s has right command lines', (file, count) => {
   const lines = commandLines(file);
   expect(lines).toHaveLength(count);

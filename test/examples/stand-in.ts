@@ -18,8 +18,10 @@ const BUCKET = 's3://my-bucket/melt';
 const PROGRAM = `#!/bin/sh
 step=0 sum=0 hold="$HOLDS/$CAPTURED_INDEX"
 [ ! -e melt.chk ] || read -r step sum < melt.chk
+exec 9>> melt.log
 while [ $step -lt 6 ]; do
   step=$((step + 1)) sum=$((sum * 3 + step + CAPTURED_INDEX))
+  echo "$step $sum" >&9
   echo "$step $sum" > frame.$step.dump
   echo "$step $sum" > melt.chk
   if [ $step -ge 3 ] && [ -e "$hold" ] && [ ! -e "$hold.pid" ]; then
@@ -28,7 +30,6 @@ while [ $step -lt 6 ]; do
   fi
 done
 echo "$sum" > final.data
-echo "Total wall time: 0:00:01" > log.lammps
 `;
 const resultOf = (index: number): string =>
   `${[1, 2, 3, 4, 5, 6].reduce((sum, step) => sum * 3 + step + index, 0)}\n`;
@@ -101,6 +102,19 @@ export function openEngine(example: string): Engine {
     untilDone: (index) => until(() => isThere(recordOf(index, 'done')), `index ${index} is done`),
     expectDone: async (run, indices) => {
       for (const index of indices) expect(place.text(`${run}/final.data.${index}`)).toBe(resultOf(index));
+      for (const index of indices) {
+        // One log of all attempts: what a killed one had written after its last checkpoint is in it twice.
+        const rows = place.text(`${run}/melt.log.${index}`).split('\n');
+        expect([...new Set(rows.map((row) => row.split(' ')[0]))]).toEqual([
+          '1',
+          '2',
+          '3',
+          '4',
+          '5',
+          '6',
+          '',
+        ]);
+      }
       const frames = place.keys().filter((key) => key.startsWith(`${run}/frame.`));
       expect(frames).toHaveLength(6 * indices.length);
       const array = `${indices[0]}-${indices.at(-1)}`;

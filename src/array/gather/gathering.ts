@@ -181,9 +181,9 @@ export class Gathering {
   #tellLeft({ index, partials, older }: Share): void {
     const parts = [
       ...(partials === 0 ? [] : [`${partials} staged (--with-partials)`]),
-      ...(older === 0 ? [] : [`${older} older ${older === 1 ? 'copy' : 'copies'}`]),
+      ...(older === 0 ? [] : [`${older} older ${older === 1 ? 'copy' : 'copies'} of replaced results`]),
     ];
-    if (parts.length > 0) this.#left.info(`index ${index} leaves ${parts.join(', ')}`, index);
+    if (parts.length > 0) this.#left.info(`index ${index} leaves in the store: ${parts.join(', ')}`, index);
   }
 
   /**

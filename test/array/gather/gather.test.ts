@@ -235,7 +235,9 @@ describe.each(STORE_KINDS)('capture gather from %s', (kind) => {
     });
     const ran = await run('gather', stored, dir);
     expect(ran.status).toBe(0);
-    expect(ran.stderr).toContain('index 3 leaves 1 staged (--with-partials), 2 older copies');
+    expect(ran.stderr).toContain(
+      'index 3 leaves in the store: 1 staged (--with-partials), 2 older copies of replaced results',
+    );
     expect(filesBelow(dir)).toEqual(['3/r.dat']);
     await run('gather', stored, dir, '--with-partials');
     expect(filesBelow(dir)).toEqual(['3/r.dat', '3/r.dat.partial-2']);
@@ -259,7 +261,7 @@ describe.each(STORE_KINDS)('capture gather from %s', (kind) => {
     const ran = await run('gather', stored, dir, '--incomplete');
     expect(ran.status).toBe(1);
     expect(ran.stderr).toContain('index 3: r.dat is not stored whole: only what attempt 1 left is stored');
-    expect(ran.stderr).toContain('index 3 leaves 2 staged (--with-partials)');
+    expect(ran.stderr).toContain('index 3 leaves in the store: 2 staged (--with-partials)');
     await run('gather', stored, dir, '--incomplete', '--with-partials');
     expect(filesBelow(dir)).toEqual(['3/log.partial-1', '3/r.dat.partial-1', '3/whole.dat']);
   });

@@ -110,7 +110,7 @@ function fillIndex(store: StoreOfRecords, { at, index, beginMs, nowMs, draw }: O
       [fromMs, restored] = [fromMs + ranMs + 120_000, `${attempt}-3`];
       continue;
     }
-    const results = [file('final.data', index, 3e6), file('log.lammps', index, 4e4)];
+    const results = [file('final.data', index, 3e6), file('melt.log', index, 4e4)];
     const last = { ...said, seq: 9, results } as unknown as Given;
     if (at % 100 === 7) {
       const end = at % 200 === 7 ? { signal: 'SIGKILL', status: 137 } : { code: 1, status: 1 };
