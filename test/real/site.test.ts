@@ -116,6 +116,18 @@ describe.skipIf(CHROMIUM === undefined)('in Chromium', () => {
     }
   });
 
+  it('a desktop shows all code of the pages to begin with', async () => {
+    const first = /^(index|start\/(slurm|spot)|which-role\/.*)\.html$/;
+    const pages = filesOf('.html').filter((name) => first.test(name));
+    expect(pages.length).toBeGreaterThan(8);
+    for (const name of pages) {
+      const page = await chromium.open(url + name, { width: 1280, height: 900 });
+      await page.until("document.querySelector('.vp-doc h1') !== null");
+      const cut = "[...document.querySelectorAll('pre')].filter((one) => one.scrollWidth > one.clientWidth)";
+      expect(await page.evaluate(`${cut}.map((one) => one.textContent)`), name).toEqual([]);
+    }
+  });
+
   it('the search finds an option where it is explained', async () => {
     const page = await chromium.open(url, { width: 1280, height: 900 });
     await page.until("document.querySelector('.DocSearch-Button') !== null");

@@ -119,6 +119,13 @@ function leadLinks({ tokens, env }: State): void {
   }
 }
 
+/** Code and tables are wide: the page takes the room between the sidebar and the outline. */
+const STYLE = `
+.VPDoc.has-aside .content-container.content-container { max-width: none; }
+.vp-doc [class*='language-'] code { font-size: 13px; }
+@media (min-width: 1280px) { .VPDoc > .container > .content.content { padding-right: 0; padding-left: 0; } }
+`;
+
 const { version } = JSON.parse(fs.readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as {
   readonly version: string;
 };
@@ -147,7 +154,10 @@ export default {
     }
   },
   // No icon: a browser asks for none.
-  head: [['link', { rel: 'icon', href: 'data:,' }]],
+  head: [
+    ['link', { rel: 'icon', href: 'data:,' }],
+    ['style', {}, STYLE],
+  ],
   themeConfig: {
     search: {
       provider: 'local',
