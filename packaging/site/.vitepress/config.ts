@@ -124,6 +124,7 @@ const STYLE = `
 .VPDoc.has-aside .content-container.content-container { max-width: none; }
 .vp-doc [class*='language-'] code { font-size: 13px; }
 @media (min-width: 1280px) { .VPDoc > .container > .content.content { padding-right: 0; padding-left: 0; } }
+@media (max-width: 639px) { .vp-doc th, .vp-doc td { padding: 6px 8px; } }
 `;
 
 const { version } = JSON.parse(fs.readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as {
