@@ -173,7 +173,8 @@ function sidecarOf(started: StartedAttempt, running: Running, stops: Stops, owne
     finish: async (end) => {
       const { now, settings } = context;
       const { drainTimeoutMs } = settings;
-      const window = openDrainWindow({ deadlineMs: end.deadlineMs, drainTimeoutMs, now, stop: stops.stop });
+      const deadlineMs = end.deadlineMs ?? stopping.deadlineMs;
+      const window = openDrainWindow({ deadlineMs, drainTimeoutMs, now, stop: stops.stop });
       owned.add(window, (one) => one.close());
       stopping.drains(window);
       if (end.deadlineMs !== undefined) stopping.noticed(end.deadlineMs);
@@ -181,7 +182,7 @@ function sidecarOf(started: StartedAttempt, running: Running, stops: Stops, owne
       const signalledAtMs = end.signalledAtMs ?? stopping.signalledAtMs;
       const finished = await drain({ ...stages, outputs, window }, { ...end, signalledAtMs });
       isFinished = true;
-      await killedRuns?.end(end.preempted || end.deadlineMs !== undefined || stops.fenced.aborted);
+      await killedRuns?.end(end.preempted || deadlineMs !== undefined || stops.fenced.aborted);
       return stops.fenced.aborted ? endedFenced(finished, stops.fenced) : finished;
     },
     numbers: () => {

@@ -101,7 +101,7 @@ export class Cutting {
   /** Files that this attempt began with, from a set that was unproven, incomplete or suspect. */
   readonly #doubted: ReadonlySet<RelPath>;
   readonly #rotating: RotatingNames;
-  /** States that a scan has reported: the event of the same close may come after it. */
+  /** States that a scan is reporting: the event of the same close may be queued. */
   readonly #scanned = new Map<RelPath, FileFacts>();
   #state: CutState;
   /** As the next sidecar of this attempt would find it. */
@@ -240,7 +240,6 @@ export class Cutting {
     const { context } = this.#options;
     if (how === 'close') {
       const state = this.#scanned.get(path);
-      this.#scanned.delete(path);
       const now = state === undefined ? undefined : factsBeneath(context.root, path);
       return state === undefined || now === undefined || !sameFingerprint(state, now);
     }
@@ -249,7 +248,11 @@ export class Cutting {
     // The file is open: its close is still to come.
     if (collected.kind === 'busy') return false;
     const state = collected.states.get(path);
-    if (state !== undefined) this.#scanned.set(path, state);
+    if (state === undefined) return true;
+    // Not later: a rewrite within one tick of the file's times leaves the same state, and is a close of its own.
+    this.#scanned.set(path, state);
+    this.#options.drainEvents();
+    this.#scanned.delete(path);
     return true;
   }
 

@@ -33,6 +33,7 @@ export class Stopping {
   readonly #ending = new AbortController();
   #window: DrainWindow | undefined;
   #signalledAtMs: number | undefined;
+  #deadlineMs: number | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: StoppingOptions) {
@@ -42,6 +43,11 @@ export class Stopping {
   /** When the task was first asked to end, ms since the epoch. */
   get signalledAtMs(): number | undefined {
     return this.#signalledAtMs;
+  }
+
+  /** When we will be stopped, ms since the epoch, as far as notices say: also if the task ends by itself before. */
+  get deadlineMs(): number | undefined {
+    return this.#deadlineMs;
   }
 
   /** A signal that asks the task to end is on its way to it. */
@@ -70,6 +76,7 @@ export class Stopping {
 
   /** We will be stopped at this instant, ms since the epoch; undefined: the notice was withdrawn. */
   noticed(deadlineMs: number | undefined): void {
+    this.#deadlineMs = deadlineMs;
     if (deadlineMs !== undefined) this.#liftLimit();
     else if (this.#signalledAtMs === undefined) this.#options.context.sender.bandwidth?.restore();
     this.#options.files.deadline(deadlineMs === undefined ? undefined : deadlineMs - RECORD_MARGIN_MS);

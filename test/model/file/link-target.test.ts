@@ -14,3 +14,9 @@ test.each(['', '/etc', '../../../x', '..', '.', 'x/../y', '../x/../../y', 'a\0b'
     expect(linkStaysInside('a/b/latest', target)).toBe(false);
   },
 );
+
+test('a link does not stay outside of what belongs to capture', () => {
+  expect(linkStaysInside('a/b/latest', '../../.capture/attempt.json')).toBe(false);
+  expect(linkStaysInside('latest', './.capture')).toBe(false);
+  expect(linkStaysInside('a/latest', '.capture/x')).toBe(true);
+});
