@@ -129,13 +129,14 @@ it('is a local file that is empty, or that holds only what was stored of it befo
 
 it.each([
   ['that state', {}, false],
-  ['a newer one of the same attempt', { mtimeNs: '11' }, false],
+  ['what the same attempt put there after the set', { mtimeNs: '9', push: 'later' }, false],
   ['one of a later attempt', { attempt: 3, mtimeNs: '1' }, false],
-  ['an older one of the same attempt', { mtimeNs: '9' }, true],
+  ['what stood there before the set, with a newer time', { mtimeNs: '11', push: 'before' }, true],
   ['one of an earlier attempt', { attempt: 1, mtimeNs: '11' }, true],
 ])('when a record names %s of the result: %o', async (_, facts, isLacking) => {
   const expected = isLacking ? ['frame false 2'] : [];
-  expect(await lacks([behind('frame', false)], { results: [stored('frame', facts)] })).toEqual(expected);
+  const state = { ...behind('frame', false), over: 'before' };
+  expect(await lacks([state], { results: [stored('frame', facts)] })).toEqual(expected);
 });
 
 it.each([
