@@ -187,6 +187,24 @@ describe('a set that a death closed below a shell', () => {
     await run.status;
   });
 
+  it.each([
+    ['asks for another attempt', 'exit 85', 75],
+    ['fails', 'exit 1', 1],
+    ['is told to end', 'kill -TERM $$; exit 143', 143],
+  ])('and that the task removes, stays unproven when the task then %s', async (_, end, status) => {
+    const run = place.run(
+      [...options, '--again-status', '85'],
+      bash(`${whole}; echo 2 > a.chk; ${torn('b.chk')}; ${wait}; rm a.chk b.chk; ${end}`),
+    );
+    await until(() => generations().length === 2, 'the torn set');
+    fs.writeFileSync(place.at('go'), '');
+    expect(await run.status, run.stderr()).toBe(status);
+    expect(generations()).toEqual(['2 unproven', '1']);
+    const said = await resumed();
+    expect(said).toContain('1\n1\n');
+    expect(said).toContain('a dying process may have closed a file of checkpoint 1-2');
+  });
+
   it('is marked before anything else is done when the shell ends with 137', async () => {
     const run = place.run(options, bash(`${whole}; echo 2 > a.chk; ${torn('b.chk')}; exit 137`));
     expect(await run.status, run.stderr()).toBe(137);

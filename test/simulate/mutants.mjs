@@ -39,7 +39,7 @@ const MUTANTS = {
   },
   'a-set-is-proven-at-once': {
     file: 'src/sidecar/checkpoints/commits.ts',
-    search: 'const doubted: Marks = this.#spare.isProven(files) ? marks : { ...marks, unproven: true };',
+    search: 'const doubted: Marks = isProven ? marks : { ...marks, unproven: true };',
     replace: 'const doubted: Marks = marks;',
   },
   'the-order-of-a-scan-is-that-of-closes': {

@@ -12,6 +12,7 @@ import {
 import { checkpointKey } from '../../model/format/keys.ts';
 import type { StoredFile } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
+import { factsBeneath } from '../../native/files.ts';
 import type { HeldState } from '../../read/reading.ts';
 import { ABSENT } from '../../store/contract/store.ts';
 import { sendFile, type SendJob, type Sent } from '../../upload/send.ts';
@@ -68,6 +69,13 @@ export class Checkpoints {
   /** The member's object that was stored last. */
   newestOf(path: RelPath): StoredFile | undefined {
     return this.#stored.get(path)?.file;
+  }
+
+  /** True if the file is still at its path, with the content that was stored last. */
+  stands(path: RelPath): boolean {
+    const stored = this.#stored.get(path);
+    const facts = stored && factsBeneath(this.#context.sender.root, path);
+    return facts !== undefined && stored !== undefined && sameContentFingerprint(stored.fingerprint, facts);
   }
 
   /** The number of the generation that is being made. */

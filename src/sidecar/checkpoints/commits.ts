@@ -4,16 +4,12 @@ import pLimit from 'p-limit';
 import { committedLine, generationBytes, preferenceLine } from '../../model/checkpoint/generation-words.ts';
 import { generationName, newestGeneration } from '../../model/checkpoint/history.ts';
 import { committedCount } from '../../model/checkpoint/takeovers.ts';
-import { keptGenerations } from '../../model/checkpoint/retention.ts';
 import { reasonOf } from '../../model/errors.ts';
-import { provenFromMs } from '../../model/file/suspect.ts';
 import type { MessageFields } from '../../model/format/message-fields.ts';
-import type { Behind, Generation, StoredFile } from '../../model/format/records.ts';
+import type { Behind, Generation } from '../../model/format/records.ts';
 import { plural } from '../../model/units.ts';
 import type { RelPath } from '../../model/path.ts';
-import { type LongTimer, startTimer } from '../../native/clock.ts';
 import type { LinkedDirectories } from '../../watch/linked-directories.ts';
-import { contentClose } from '../run/content-close.ts';
 import {
   commitGeneration,
   deleteUnneeded,
@@ -28,6 +24,7 @@ import {
 } from './generation-record.ts';
 import { HiddenMembers } from './hidden-members.ts';
 import type { CutParts } from './pending-cut.ts';
+import { Spare } from './spare.ts';
 import { CutCheck, type Until, type Verified } from './verify.ts';
 
 export interface CommitsOptions extends CutParts {
@@ -86,7 +83,8 @@ export class Commits {
     const number = checkpoints.takeNumber();
     // A file that was closed for a dying process is not proven either: no record says, even briefly, that the set is
     // good.
-    const doubted: Marks = this.#spare.isProven(files) ? marks : { ...marks, unproven: true };
+    const isProven = this.#spare.isProven(files, context.ledger.generations);
+    const doubted: Marks = isProven ? marks : { ...marks, unproven: true };
     const unchecked: Verified = { marks: doubted };
     const verified = (await this.#check?.verified(files.members, number, doubted, until)) ?? unchecked;
     const hidden = await this.#hidden.marks(until);
@@ -134,7 +132,7 @@ export class Commits {
   async end(well: boolean): Promise<void> {
     const { context } = this.#options;
     const before = context.ledger.generations;
-    markProven(context);
+    markProven(context, this.#spare.isSettled);
     this.#sayProven(before);
     if (well) this.#spare.endedWell();
     if (well) await this.recordProven();
@@ -223,73 +221,5 @@ export class Commits {
     const level = this.#isSaid ? 'debug' : 'info';
     this.#isSaid = true;
     return level;
-  }
-}
-
-interface Members {
-  readonly members: readonly StoredFile[];
-}
-
-/**
- * Which generations are proven, and when the next one will be. Until one is proven, more are kept than `--generations`
- * says: a death may be noticed seconds after the commit of the set that it left half-written.
- */
-export class Spare {
-  readonly #parts: Pick<CutParts, 'context' | 'files' | 'checkpoints'>;
-  readonly #onProven: () => void;
-  #signalledAtMs: number | undefined;
-  #clean = false;
-  #timer: LongTimer | undefined;
-
-  /** Calls `onProven` when a generation is proven, if an older one can be dropped or a mark removed because of it. */
-  constructor(parts: Pick<CutParts, 'context' | 'files' | 'checkpoints'>, onProven: () => void) {
-    this.#parts = parts;
-    this.#onProven = onProven;
-  }
-
-  /** False while the kernel may have closed one of these files for a dying process. */
-  readonly isProven = (generation: Members): boolean =>
-    this.#clean || this.#parts.context.taskNews.reaches(this.#provenFromMs(generation));
-
-  /** A generation was committed. Sets the timer for the next one that becomes proven, if that changes anything. */
-  committed(): void {
-    this.#timer?.cancel();
-    const { ledger, settings, now } = this.#parts.context;
-    const { generations } = ledger;
-    const isSpare =
-      keptGenerations(generations, settings.generations, () => true).length < generations.length;
-    if (!isSpare && !generations.some(({ unproven }) => unproven)) return;
-    const nowMs = now();
-    const times = generations.map((one) => this.#provenFromMs(one)).filter((atMs) => atMs > nowMs);
-    const nextMs = Math.min(...times);
-    if (nextMs < Infinity) this.#timer = startTimer(nextMs - nowMs, this.#onProven);
-  }
-
-  /** The task was asked to end: from now on only its end proves its closes. */
-  signalled(atMs: number): void {
-    this.#signalledAtMs ??= atMs;
-  }
-
-  /** The task ended well, and none of its writers died: everything is proven. */
-  endedWell(): void {
-    this.#clean = true;
-  }
-
-  close(): void {
-    this.#timer?.cancel();
-  }
-
-  /** When the generation is proven, ms since the epoch: 0 for at once, Infinity for not before the end of the task. */
-  #provenFromMs({ members }: Members): number {
-    const { files, checkpoints, context } = this.#parts;
-    const from = members.map(({ path, md5, mtimeNs }) => {
-      const newest = checkpoints.newestOf(path);
-      // The task has closed the file again since, so this object's close was not made for a dying process. Equal bytes
-      // under another key prove nothing: a sidecar that replaces another sends them again.
-      if (newest !== undefined && newest.md5 !== md5) return 0;
-      const { lastClose } = files.get(path, 'checkpoint') ?? {};
-      return provenFromMs(contentClose(context, lastClose, { mtimeNs }), this.#signalledAtMs);
-    });
-    return Math.max(0, ...from);
   }
 }

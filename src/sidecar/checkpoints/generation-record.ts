@@ -36,6 +36,13 @@ export interface GenerationFiles {
   readonly upTo?: number | undefined;
 }
 
+export interface Members {
+  readonly members: readonly StoredFile[];
+}
+
+/** True if no death that is noticed later can make the set suspect. `newestFirst`: all sets, if it is one of them. */
+export type IsProven = (generation: Members, newestFirst: readonly Generation[]) => boolean;
+
 /** Says which objects are still needed. */
 export interface Keepers {
   readonly checkpoints: Checkpoints;
@@ -44,8 +51,7 @@ export interface Keepers {
   readonly inUse: () => readonly string[];
   /** Files that the next cut may hold. */
   readonly mayBeCut: () => ReadonlySet<RelPath>;
-  /** True if no death that is noticed later can make it suspect. */
-  readonly isProven: (generation: Generation) => boolean;
+  readonly isProven: IsProven;
   /** A record has room only for so many of the generations that should be kept. */
   readonly onNoRoom: (kept: number, wanted: number) => void;
 }
@@ -71,19 +77,26 @@ export async function commitGeneration(
     companions: [...files.companions],
     ...marks,
   };
-  const before = asProvenNow(context, keepers);
-  const wanted = keptGenerations([generation, ...before], settings.generations, keepers.isProven);
-  const kept = withinRoom(wanted, keepers.isProven);
+  const all = provenAmong([generation, ...context.ledger.generations], context, keepers.isProven);
+  const isProven = (one: Generation): boolean => keepers.isProven(one, all);
+  const wanted = keptGenerations(all, settings.generations, isProven);
+  const kept = withinRoom(wanted, isProven);
   if (kept.length < wanted.length) keepers.onNoRoom(kept.length, wanted.length);
   const dropped = await record(context, 'checkpoint', kept);
   await deleteUnneeded(context, keepers, dropped);
-  return generation;
+  return all[0] ?? generation;
 }
 
-/** Removes the mark from this attempt's generations that are proven by now. The next record says so. */
-function asProvenNow({ ledger, attempt }: RecordContext, { isProven }: Keepers): readonly Generation[] {
-  return ledger.generations.map((one) =>
-    one.unproven === true && one.attempt === attempt && isProven(one) ? { ...one, unproven: undefined } : one,
+/** Without the mark of this attempt's generations that are proven by now. The next record says so. */
+function provenAmong(
+  newestFirst: readonly Generation[],
+  { attempt }: Pick<RecordContext, 'attempt'>,
+  isProven: IsProven,
+): readonly Generation[] {
+  return newestFirst.map((one) =>
+    one.unproven === true && one.attempt === attempt && isProven(one, newestFirst)
+      ? { ...one, unproven: undefined }
+      : one,
   );
 }
 
@@ -93,8 +106,8 @@ function asProvenNow({ ledger, attempt }: RecordContext, { isProven }: Keepers):
  */
 export async function recordProven(context: RecordContext, keepers: Keepers): Promise<void> {
   const { ledger, settings } = context;
-  const proven = asProvenNow(context, keepers);
-  const kept = keptGenerations(proven, settings.generations, keepers.isProven);
+  const proven = provenAmong(ledger.generations, context, keepers.isProven);
+  const kept = keptGenerations(proven, settings.generations, (one) => keepers.isProven(one, proven));
   const isNews = proven.some((one, at) => one !== ledger.generations[at]);
   if (!isNews && kept.length === ledger.generations.length) return;
   await deleteUnneeded(context, keepers, await record(context, 'stored', kept));
@@ -202,13 +215,12 @@ export function markSuspect(
 }
 
 /**
- * The task has ended, and everything that its end made suspect is marked: the other generations are proven. The last
- * record says so.
+ * The task has ended, and everything that its end made suspect is marked: the other generations are proven if their
+ * doubt is settled. The last record says so.
  */
-export function markProven({ ledger, attempt }: RecordContext): void {
-  ledger.setGenerations(
-    ledger.generations.map((one) => (one.attempt === attempt ? { ...one, unproven: undefined } : one)),
-  );
+export function markProven(context: Pick<RecordContext, 'ledger' | 'attempt'>, isSettled: IsProven): void {
+  const { ledger } = context;
+  ledger.setGenerations(provenAmong(ledger.generations, context, isSettled));
 }
 
 /** True when the newest generation names exactly these objects. */

@@ -82,7 +82,7 @@ export function orderOf(history: History, isVerified: boolean, log: Teller): rea
   }
   const [newest] = history.generations;
   if (newest?.unproven === true && best !== undefined && !isVerified) {
-    const doubt = `a dying process may have closed a file of checkpoint ${generationName(newest)}, and its attempt never said how it went on`;
+    const doubt = `a dying process may have closed a file of checkpoint ${generationName(newest)}, and its attempt never recorded that none did`;
     log.warn(
       best === newest
         ? `${doubt}: it is taken, as there is no other`

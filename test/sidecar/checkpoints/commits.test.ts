@@ -8,7 +8,7 @@ import type { Evidence } from '../../../src/model/file/evidence.ts';
 import { newFileState } from '../../../src/model/file/file-state.ts';
 import type { Generation, StoredFile } from '../../../src/model/format/records.ts';
 import { type LastClose, markSuspect } from '../../../src/sidecar/checkpoints/generation-record.ts';
-import { Spare } from '../../../src/sidecar/checkpoints/commits.ts';
+import { Spare } from '../../../src/sidecar/checkpoints/spare.ts';
 
 const START_MS = 1_000_000;
 
@@ -33,6 +33,7 @@ const generation = (number: number, ...keys: readonly string[]): Generation => (
 /** Two sets of a member that was closed now, in place, as a process ended, and one is wanted. */
 function opened(evidence: Evidence) {
   let newest = { key: 'k.2', md5: 'of k.2' };
+  let stands = true;
   const drop = vi.fn<() => void>();
   const fileState = {
     ...newFileState('k.chk', 'checkpoint'),
@@ -48,10 +49,15 @@ function opened(evidence: Evidence) {
       taskNews: new TaskNews(() => Date.now()),
     },
     files: { get: () => fileState },
-    checkpoints: { newestOf: () => newest },
+    checkpoints: { newestOf: () => newest, stands: () => stands },
   };
+  const spare = new Spare(parts as unknown as ConstructorParameters<typeof Spare>[0], drop);
   return {
-    spare: new Spare(parts as unknown as ConstructorParameters<typeof Spare>[0], drop),
+    spare,
+    isProven: (one: Pick<Generation, 'members'>): boolean => spare.isProven(one, generations),
+    remove: () => {
+      stands = false;
+    },
     drop,
     generations,
     store: (key: string, md5 = `of ${key}`) => {
@@ -61,28 +67,32 @@ function opened(evidence: Evidence) {
 }
 
 it('a set is proven ten seconds after its last close, and then the older one is dropped', () => {
-  const { spare, drop, generations } = opened('doubtful');
+  const { spare, isProven, drop, generations } = opened('doubtful');
   spare.committed();
-  expect(generations.map(spare.isProven)).toEqual([false, true]);
+  expect(generations.map(isProven)).toEqual([false, true]);
   vi.advanceTimersByTime(9999);
   expect(drop).not.toHaveBeenCalled();
   vi.advanceTimersByTime(1);
   expect(drop).toHaveBeenCalledOnce();
-  expect(generations.map(spare.isProven)).toEqual([true, true]);
+  expect(generations.map(isProven)).toEqual([true, true]);
 });
 
 it('a set is not proven before the task has lived on for ten seconds, or has closed its files again', () => {
-  const { spare, generations, store } = opened('doubtful');
-  const [newest] = generations;
-  if (newest === undefined) throw new Error('there is none');
-  expect(spare.isProven(newest)).toBe(false);
+  const { isProven, generations, store } = opened('doubtful');
+  const newest = { ...generation(2, 'k.2'), unproven: true };
+  generations[0] = newest;
+  expect(isProven(newest)).toBe(false);
   store('k.3');
-  expect(spare.isProven(newest)).toBe(true);
+  // Only a set makes sure that the next attempt does not begin with the older content.
+  expect(isProven(newest)).toBe(false);
+  generations.unshift(generation(3, 'k.3'));
+  expect(isProven(newest)).toBe(true);
+  generations.shift();
   // As a sidecar does that replaces another.
   store('k.3', 'of k.2');
-  expect(spare.isProven(newest)).toBe(false);
+  expect(isProven(newest)).toBe(false);
   vi.advanceTimersByTime(10_000);
-  expect(spare.isProven(newest)).toBe(true);
+  expect(isProven(newest)).toBe(true);
 });
 
 it.each<[Evidence, boolean]>([
@@ -90,19 +100,19 @@ it.each<[Evidence, boolean]>([
   ['doubtful', false],
   ['unknown', false],
 ])('a set whose closes are %s is proven at once: %s', (evidence, atOnce) => {
-  const { spare, generations } = opened(evidence);
-  expect(generations.map(spare.isProven)).toEqual([atOnce, true]);
+  const { isProven, generations } = opened(evidence);
+  expect(generations.map(isProven)).toEqual([atOnce, true]);
 });
 
 it('if a file of a set was changed after its last close, as under another name, the set is proven ten seconds later', () => {
-  const { spare, generations } = opened('clean');
+  const { isProven, generations } = opened('clean');
   const [newest] = generations;
   const mtimeNs = `${BigInt(START_MS + 5) * 1_000_000n}`;
   const changed = { members: (newest?.members ?? []).map((one) => ({ ...one, mtimeNs })) };
   vi.advanceTimersByTime(5);
-  expect(spare.isProven(changed)).toBe(false);
+  expect(isProven(changed)).toBe(false);
   vi.advanceTimersByTime(10_000);
-  expect(spare.isProven(changed)).toBe(true);
+  expect(isProven(changed)).toBe(true);
 });
 
 it('a set that reports that it is not proven yet is checked again', () => {
@@ -114,14 +124,14 @@ it('a set that reports that it is not proven yet is checked again', () => {
 });
 
 it('after a signal to the task, only its end proves a set', () => {
-  const { spare, drop, generations } = opened('doubtful');
+  const { spare, isProven, drop, generations } = opened('doubtful');
   spare.signalled(START_MS);
   spare.committed();
   vi.advanceTimersByTime(60_000);
   expect(drop).not.toHaveBeenCalled();
-  expect(generations.map(spare.isProven)).toEqual([false, true]);
+  expect(generations.map(isProven)).toEqual([false, true]);
   spare.endedWell();
-  expect(generations.map(spare.isProven)).toEqual([true, true]);
+  expect(generations.map(isProven)).toEqual([true, true]);
 });
 
 it.each<[Evidence, boolean]>([
@@ -131,17 +141,59 @@ it.each<[Evidence, boolean]>([
 ])(
   'a set whose closes came after a signal to the task and are %s is proven before the task’s end: %s',
   (evidence, proven) => {
-    const { spare, generations } = opened(evidence);
+    const { spare, isProven, generations } = opened(evidence);
     const [newest] = generations;
     if (newest === undefined) throw new Error('there is none');
     spare.signalled(START_MS);
-    expect(spare.isProven(newest)).toBe(proven);
+    expect(isProven(newest)).toBe(proven);
     vi.advanceTimersByTime(60_000);
-    expect(spare.isProven(newest)).toBe(proven);
+    expect(isProven(newest)).toBe(proven);
     spare.endedWell();
-    expect(spare.isProven(newest)).toBe(true);
+    expect(isProven(newest)).toBe(true);
   },
 );
+
+describe('a set with a file that the task has removed', () => {
+  it.each<[Evidence, boolean]>([
+    ['clean', true],
+    ['doubtful', false],
+    ['unknown', false],
+  ])('after a close that is %s is proven by time and by the end of the task: %s', (evidence, proven) => {
+    const { spare, isProven, remove, generations } = opened(evidence);
+    generations.splice(0, 2, { ...generation(2, 'k.2'), unproven: true }, generation(1, 'k.1'));
+    remove();
+    vi.advanceTimersByTime(60_000);
+    expect(generations.map(isProven)).toEqual([proven, true]);
+    spare.endedWell();
+    expect(generations.map(isProven)).toEqual([proven, true]);
+  });
+
+  it.each<[string, Partial<Generation>, boolean]>([
+    ['a set without it', { unproven: true }, true],
+    ['a set without it that lacks a file', { incomplete: true }, false],
+    ['a set without it that a death has cut', { suspect: true }, false],
+  ])('is proven by time when %s has followed: %s, %s', (_, marks, proven) => {
+    const { isProven, remove, generations } = opened('doubtful');
+    const doubted = { ...generation(2, 'k.2'), unproven: true };
+    generations.splice(0, 2, { ...generation(3, 'k.3'), ...marks }, doubted, generation(1, 'k.1'));
+    remove();
+    expect(isProven(doubted)).toBe(false);
+    vi.advanceTimersByTime(10_000);
+    expect(isProven(doubted)).toBe(proven);
+  });
+
+  it('is proven when a proven set holds the same object, or when the next one still does and its file stands', () => {
+    const { isProven, remove, generations } = opened('doubtful');
+    const doubted = { ...generation(3, 'k.2'), unproven: true };
+    generations.splice(0, 2, doubted, { ...generation(2, 'k.2'), unproven: true });
+    vi.advanceTimersByTime(10_000);
+    expect(generations.map(isProven)).toEqual([true, true]);
+    remove();
+    expect(generations.map(isProven)).toEqual([false, false]);
+    generations.splice(1, 1, generation(2, 'k.2'));
+    expect(isProven(doubted)).toBe(true);
+  });
+});
 
 describe('when a death is discovered', () => {
   const marked = (before: readonly Generation[], close: LastClose): readonly unknown[] => {
