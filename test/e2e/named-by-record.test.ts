@@ -218,6 +218,46 @@ describe('on S3', () => {
     expect(await resumed()).toEqual(WELL);
   });
 
+  describe('a result that lacks content, and that the task closes again with the bytes that are stored, lacks nothing', () => {
+    beforeEach(async () => {
+      const first = start(
+        `echo older > r.dat; ${UNTIL('go')}; echo newest > r.dat; echo 1 > k.chk; ${UNTIL('never')}`,
+      );
+      await until(() => (last()?.results.length ?? 0) > 0, 'the older content in a record');
+      s3.server.fault = ({ operation, key }: Incoming) =>
+        operation === 'PutObject' && key.includes('/r.dat.') ? { kind: 'stall' } : undefined;
+      fs.writeFileSync(s3.place.at('go'), '');
+      await until(() => isCommittedBy(1), 'the checkpoint');
+      await kill(first);
+      s3.server.fault = () => undefined;
+    });
+
+    it.each([
+      ['', 'echo older > r.dat', 0],
+      [', however often it is closed', 'echo older > r.dat; sleep 1; echo older > r.dat', 0],
+      ['; but it does if it is not closed again', 'true', 74],
+    ])('at the end of that attempt%s', async (_, script, status) => {
+      const run = start(script);
+      expect(await run.status, run.stderr()).toBe(status);
+      expect(run.stderr()).toContain('what attempt 1 had written to these results before checkpoint 1-1');
+      expect(last()).toMatchObject({ left: status === 0 ? [] : [{ path: 'r.dat' }] });
+      expect(s3.text('r.dat.0')).toBe('older\n');
+    });
+
+    it('also for the attempt after that, which resumes behind it', async () => {
+      const second = start(`echo older > r.dat; ${UNTIL('go')}; echo 2 > k.chk; ${UNTIL('never')}`);
+      await until(() => last()?.results[0]?.attempt === 2, 'the record that names it');
+      fs.writeFileSync(s3.place.at('go'), '');
+      await until(() => isCommittedBy(2), 'the checkpoint of the second attempt');
+      await kill(second);
+      const third = start('cat k.chk');
+      expect(await third.status, third.stderr()).toBe(0);
+      expect(third.stdout()).toBe('2\n');
+      expect(last()).toMatchObject({ kind: 'done', left: [] });
+      expect(s3.text('r.dat.0')).toBe('older\n');
+    });
+  });
+
   it('a result that was replaced, and no record says so, is not the newer one that hung', async () => {
     const first = start('echo first > r.dat; echo begin > k.chk; until [ -e never ]; do :; done');
     await until(() => isCommittedBy(1) && (last()?.results.length ?? 0) > 0, 'the first content in a record');

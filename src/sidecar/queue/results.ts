@@ -67,7 +67,7 @@ export class Results {
   #saidKept: boolean;
   /** Content that the task has closed, whose close may still turn out to come from a dying process. */
   readonly staged: Staged;
-  /** Called when a staged object got its name. */
+  /** Called when an object that was stored before counts as the result from now on. */
   onNamed: () => void = () => undefined;
   /** By path, objects that are no longer used. They are deleted once the path's new record is written. */
   readonly #obsolete = new Map<RelPath, { readonly keys: readonly string[]; readonly file: StoredFile }>();
@@ -320,9 +320,22 @@ export class Results {
       if (!(await isStillStored(this.#context, known))) return false;
       this.#note(path, { isConfirmed: true });
     }
+    if (isEarlier && fileState.closes > 0) this.#noteWrittenAgain(known);
     // A local copy that this run has stored must not be reclaimed before a record names it.
     this.#mayGo(fileState, fingerprint, this.#row(path).publishedMs !== undefined);
     return true;
+  }
+
+  /**
+   * The task has written a result again that had lacked content, and the store holds exactly these bytes: from now on it
+   * lacks nothing, and counts as stored by this attempt.
+   */
+  #noteWrittenAgain(known: StoredFile): void {
+    const { ledger, lacking, attempt } = this.#context;
+    const isLacking = lacking.some(({ path, open }) => path === known.path && !open);
+    if (!isLacking || ledger.results.get(known.path)?.push !== known.push) return;
+    ledger.noteResult({ ...known, attempt });
+    this.onNamed();
   }
 
   /** Gives an earlier attempt's staged object its name, as nothing newer is stored. Resolves to the key. */
