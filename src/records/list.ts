@@ -29,11 +29,13 @@ export async function listRecords(
 ): Promise<RecordListing> {
   const keys: string[] = [];
   let newestAttempt = 0;
+  let listed = 0;
   for await (const { key } of store.list(recordPrefix(scope), signal)) {
+    listed += 1;
+    if (listed > MOST_RECORDS) throw tooMany(store, scope);
     const at = parseRecordKey(key);
     if (at === undefined) continue;
     keys.push(key);
-    if (keys.length > MOST_RECORDS) throw tooMany(store, scope);
     newestAttempt = Math.max(newestAttempt, at.attempt);
   }
   return { scope, keys, newestAttempt };

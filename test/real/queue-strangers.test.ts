@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { BIN, openPlace, type Place, until } from '../e2e/support.ts';
+import { BIN, openPlace, type Place, type Run, until } from '../e2e/support.ts';
 import { harmIn, HOSTILE } from '../support/hostile.ts';
 import { openRedis, type RedisServer } from './redis.ts';
 
@@ -285,6 +285,32 @@ it('a job of many MiB is not read, neither by a worker nor by those who look', a
   ]);
   expect(await submitted.status).toBe(64);
   expect(submitted.stderr()).toContain('the task of index 0 is larger than 1 MiB');
+}, 120_000);
+
+it('an id of many MiB is not read, and a log of another type hides nothing', async () => {
+  const key = (name: string): string => `capture:lab:${name}`;
+  redis = await openRedis(place.dir);
+  const queue = redis.url('lab');
+  await submit(queue);
+  redis.cli('CONFIG', 'SET', 'client-output-buffer-limit', 'normal 8mb 0 0');
+  const long = (list: string): string =>
+    redis.cli('EVAL', `redis.call('RPUSH', KEYS[1], string.rep('x', 16777216))`, '1', key(list));
+  redis.cli('SADD', key('submissions:s.melt:logs'), 'x');
+  long('s.melt:wait');
+  const status = (): Run => place.capture(['queue', 'status', '--queue', queue]);
+  const look = status();
+  const looked = await look.status;
+  expect([0, 1], look.stderr()).toContain(looked);
+  expect(look.stdout()).toContain('melt');
+  const words = ['worker', '--queue', queue, '--notice=none', '--scratch', place.dir, '--idle-timeout=1s'];
+  const worker = place.capture(words);
+  expect(await worker.status, worker.stderr()).toBe(0);
+  expect(redis.cli('LLEN', key('s.melt:wait'))).toBe('0');
+  long('submissions:wait');
+  const refused = status();
+  expect(await refused.status).not.toBe(0);
+  expect(refused.stderr()).toContain('submissions: holds an id of more than 1 KiB');
+  expect(refused.stderr()).not.toContain('internal error');
 }, 120_000);
 
 describe('a server that asks for no password', () => {

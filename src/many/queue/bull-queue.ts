@@ -3,9 +3,10 @@ import { Job, type JobJson, Queue, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { parseForeignJson } from '../../model/format/foreign-json.ts';
 import { clockMs } from '../../native/clock.ts';
-import { isWrongType } from './answer.ts';
+import { BrokerAway } from '../broker.ts';
+import { isWrongType, WRONG_TYPE_HINT } from './answer.ts';
 import type { Connection } from './connect.ts';
-import { emptyLargeJobs, isTooLarge, TOO_LARGE } from './job-size.ts';
+import { emptyLargeJobs, hasLongIds, isTooLarge, TOO_LARGE } from './job-size.ts';
 
 /**
  * The name of the queue with a submission's jobs, and the id of the submission's own job. BullMQ's names have no colon,
@@ -107,6 +108,20 @@ export function whyUnread(job: Job): string | undefined {
 export class ForeignQueue extends Queue {
   protected override get Job(): typeof Job {
     return ForeignJob;
+  }
+
+  /** Throws a {@link BrokerAway} if an id is larger than any that capture has written. */
+  override async getRanges(
+    ...[types, first = 0, last = 1, asc]: Parameters<Queue['getRanges']>
+  ): Promise<string[]> {
+    const lists = types.flatMap((type) => (type === 'waiting' ? ['wait', 'paused'] : [type]));
+    const keys = lists.map((list) => this.toKey(list));
+    if (await hasLongIds(redisOf(this), keys, [first, last]))
+      throw new BrokerAway(`${this.toKey('')} holds an id of more than 1 KiB`, {
+        kind: 'refused',
+        hint: WRONG_TYPE_HINT,
+      });
+    return super.getRanges(types, first, last, asc);
   }
 
   /** BullMQ reads all jobs in one script: one key of a wrong type breaks it, and nothing bounds the answer. */

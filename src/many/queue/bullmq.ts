@@ -143,7 +143,8 @@ export class BullMqQueue {
       const queue = this.queue(SUBMISSIONS);
       // No worker has written so much.
       if (await isTooLarge(this.connection.redis, queue.toKey(`${queueOf(name)}:logs`))) return [];
-      const { logs } = await queue.getJobLogs(queueOf(name));
+      // Undefined if the key has another type.
+      const { logs = [] }: { readonly logs?: readonly string[] } = await queue.getJobLogs(queueOf(name));
       return logs.map(unableOf);
     });
   }

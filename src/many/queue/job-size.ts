@@ -9,6 +9,9 @@ const MOST_DATA_BYTES = 2 ** 20;
 /** The limit of all that is read of one job: BullMQ and workers add to its data. */
 const MOST_BYTES = 2 * MOST_DATA_BYTES;
 
+/** No id of a job is longer: an index, a name, and a few letters. */
+const MOST_ID_BYTES = 1024;
+
 /** Why such a job cannot be read. */
 export const TOO_LARGE = 'it is larger than 1 MiB: capture did not write it';
 
@@ -33,15 +36,39 @@ local most = tonumber(ARGV[1])
 const IS_TOO_LARGE = `${SIZE_OF}
 return size(KEYS[1]) > most and 1 or 0`;
 
+const HAS_LONG_ID = `
+for _, key in ipairs(KEYS) do
+  local kind = redis.call('TYPE', key).ok
+  local range = ({ list = 'LRANGE', zset = 'ZRANGE' })[kind]
+  for _, ends in ipairs(range and { { ARGV[2], ARGV[3] }, { -1 - ARGV[3], -1 - ARGV[2] } } or {}) do
+    for _, id in ipairs(redis.call(range, key, ends[1], ends[2])) do
+      if #id > tonumber(ARGV[1]) then return 1 end
+    end
+  end
+end
+return 0`;
+
 /**
- * Of the jobs that BullMQ may take next, those that are too large lose their content. The delayed jobs that are due are
- * among them: their scores are times in ms, times 4096.
+ * Of the jobs that BullMQ may take next, those that are too large lose their content, and ids that are no ids are
+ * removed. The delayed jobs that are due are among them: their scores are times in ms, times 4096.
  */
 const EMPTY_NEXT = `${SIZE_OF}
-local next = redis.call('LRANGE', KEYS[1], -1, -1)
-local function add(ids) for _, id in ipairs(ids) do next[#next + 1] = id end end
-add(redis.call('ZRANGE', KEYS[2], 0, 0))
-add(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', (tonumber(ARGV[2]) + 1) * 4096, 'LIMIT', 0, 1000))
+local next = {}
+local function add(ids, drop)
+  local hasLong = false
+  for _, id in ipairs(ids) do
+    if #id > tonumber(ARGV[5]) then
+      drop(id)
+      hasLong = true
+    else next[#next + 1] = id end
+  end
+  return hasLong
+end
+local function dropFrom(key) return function(id) redis.call('ZREM', key, id) end end
+while add(redis.call('LRANGE', KEYS[1], -1, -1), function() redis.call('RPOP', KEYS[1]) end) do end
+while add(redis.call('ZRANGE', KEYS[2], 0, 0), dropFrom(KEYS[2])) do end
+local due = (tonumber(ARGV[2]) + 1) * 4096
+add(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', due, 'LIMIT', 0, 1000), dropFrom(KEYS[3]))
 for _, id in ipairs(next) do
   local key = ARGV[3] .. id
   if size(key) > most then
@@ -55,6 +82,15 @@ export async function isTooLarge(redis: Redis, key: string): Promise<boolean> {
   return (await redis.eval(IS_TOO_LARGE, 1, key, MOST_BYTES)) === 1;
 }
 
+/** True if these ranges of lists and sorted sets hold ids that are no ids. `range`: as in LRANGE, from either end. */
+export async function hasLongIds(
+  redis: Redis,
+  keys: readonly string[],
+  range: readonly [first: number, last: number],
+): Promise<boolean> {
+  return (await redis.eval(HAS_LONG_ID, keys.length, ...keys, MOST_ID_BYTES, ...range)) === 1;
+}
+
 /** Call it before BullMQ gives a job to a worker. `toKey` makes keys of one queue. */
 export async function emptyLargeJobs(
   redis: Redis,
@@ -62,7 +98,8 @@ export async function emptyLargeJobs(
   nowMs: number,
 ): Promise<void> {
   const lists = ['wait', 'prioritized', 'delayed'].map(toKey);
-  await redis.eval(EMPTY_NEXT, lists.length, ...lists, MOST_BYTES, nowMs, toKey(''), TOO_LARGE);
+  const bounds = [MOST_BYTES, nowMs, toKey(''), TOO_LARGE, MOST_ID_BYTES];
+  await redis.eval(EMPTY_NEXT, lists.length, ...lists, ...bounds);
 }
 
 /** Throws status 64 if no worker would read it. */
