@@ -6,6 +6,9 @@ import { ObjectMissingError, objectStream } from '../restore/object-stream.ts';
 import type { Store } from '../store/contract/store.ts';
 import type { ListedSegment } from './segments.ts';
 
+/** A follower of output seals a segment long before. */
+const MOST_SEGMENT_BYTES = 64 * 2 ** 20;
+
 export interface StreamReaderOptions {
   readonly store: Store;
   readonly write: (bytes: Uint8Array) => Promise<void>;
@@ -52,6 +55,12 @@ export class StreamReader {
     this.#end = first;
   }
 
+  #sayTooLong(): void {
+    this.#options.onGap(
+      `more than ${formatBytes(MOST_SEGMENT_BYTES)} in one piece: capture has not stored that`,
+    );
+  }
+
   async #give(segment: ListedSegment): Promise<void> {
     const { store, signal, write } = this.#options;
     const stored = objectStream(store, segment.key, { parallel: 1, sizeHintBytes: undefined, signal });
@@ -60,6 +69,7 @@ export class StreamReader {
       for await (const piece of segment.compressed ? decompressStream(stored) : stored) {
         const known = Math.max(0, this.#end - at);
         at += piece.length;
+        if (at - segment.first > MOST_SEGMENT_BYTES) return this.#sayTooLong();
         if (known >= piece.length) continue;
         await write(piece.subarray(known));
         this.#end = at;

@@ -95,7 +95,7 @@ async function hidesMore(
 function tooMany({ url }: Store, { taskName, index }: KeyScope): CaptureError {
   return new CaptureError(
     EXIT.unavailable,
-    `${url} lists more than ${MOST_RECORDS} records of task ${taskName}, index ${index}`,
+    `${url} lists more than ${MOST_RECORDS} names of task ${taskName}, index ${index}`,
     {
       hint: 'no run writes so many: somebody else has, or the server lists without end. --task-name takes another place',
     },

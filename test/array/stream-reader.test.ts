@@ -77,6 +77,13 @@ describe('a stream', () => {
     expect(gaps).toEqual(['1.0 MiB are not stored here (--log-output-limit)']);
   });
 
+  it('ends a segment that is longer than any that capture has stored', async () => {
+    put(0, '\0'.repeat(65 * 2 ** 20), { compressed: true });
+    await read(reader());
+    expect(given.length).toBeLessThanOrEqual(64 * 2 ** 20);
+    expect(gaps).toEqual(['more than 64.0 MiB in one piece: capture has not stored that']);
+  });
+
   it('goes on behind a segment that was deleted since it was listed', async () => {
     put(0, 'one\n');
     put(4, 'two\n');

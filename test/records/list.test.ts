@@ -1,7 +1,7 @@
 // A listing that lags behind what is stored, and one that never shows it.
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type KeyScope, recordKey } from '../../src/model/format/keys.ts';
+import { type KeyScope, recordKey, recordPrefix } from '../../src/model/format/keys.ts';
 import { textWithSum } from '../../src/model/format/records.ts';
 import { claimAttempt } from '../../src/records/claim.ts';
 import { listRecords } from '../../src/records/list.ts';
@@ -105,14 +105,14 @@ it.each(['checkpoint', 'list'])(
   },
 );
 
-it('more records than any run writes are status 69', async () => {
+it.each([
+  ['records', (seq: number) => recordKey(SCOPE, 1 + Math.floor(seq / 1e5), seq % 1e5, 'stored')],
+  ['names that are no records', (seq: number) => `${recordPrefix(SCOPE)}${String(seq).padStart(9, '0')}`],
+])('more %s than any run writes are status 69', async (_, keyOf) => {
   const endless: Store = {
     ...disk,
     list: async function* list(): AsyncGenerator<ListedObject> {
-      for (let seq = 0; ; seq += 1) {
-        const key = recordKey(SCOPE, 1 + Math.floor(seq / 1e5), seq % 1e5, 'stored');
-        yield { key, sizeBytes: 1, modifiedMs: 0, md5: undefined };
-      }
+      for (let seq = 0; ; seq += 1) yield { key: keyOf(seq), sizeBytes: 1, modifiedMs: 0, md5: undefined };
     },
   };
   await expect(listRecords(endless, SCOPE)).rejects.toMatchObject({ status: 69 });
