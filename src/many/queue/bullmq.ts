@@ -144,8 +144,8 @@ export class BullMqQueue {
       // No worker has written so much.
       if (await isTooLarge(this.connection.redis, queue.toKey(`${queueOf(name)}:logs`))) return [];
       // Undefined if the key has another type.
-      const { logs = [] }: { readonly logs?: readonly string[] } = await queue.getJobLogs(queueOf(name));
-      return logs.map(unableOf);
+      const answer: { readonly logs?: readonly string[] } = await queue.getJobLogs(queueOf(name));
+      return answer.logs?.map(unableOf) ?? [];
     });
   }
 
