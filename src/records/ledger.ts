@@ -24,9 +24,10 @@ import {
   textWithSum,
 } from '../model/format/records.ts';
 import type { StopCause } from '../model/format/stop-cause.ts';
+import { directoriesOf } from '../model/one-tree.ts';
 import { PackedMap, type PathMap, type Paths } from '../model/packed/packed-map.ts';
 import { storedFileRow } from '../model/packed/stored-file-row.ts';
-import type { RelPath } from '../model/path.ts';
+import { ancestorsOf, type RelPath } from '../model/path.ts';
 import { whileLinked } from '../model/waiting.ts';
 import { reached } from '../native/failpoint.ts';
 import { ABSENT, type Store } from '../store/contract/store.ts';
@@ -112,6 +113,8 @@ export class Ledger {
   #inline = new Map<string, StoredFile>();
   #segments: string[];
   readonly #results: PathMap<StoredFile>;
+  /** Those that have held results. */
+  readonly #directories: PackedMap<true>;
   readonly #kept: Map<string, number>;
   /** By path, oldest first. */
   readonly #partials = new Map<string, StoredFile[]>();
@@ -148,6 +151,8 @@ export class Ledger {
     this.firstSeq = firstSeq;
     this.#segments = [...(options.base?.record.segments ?? [])];
     this.#results = options.history.results;
+    this.#directories = new PackedMap({ bytes: 0, write: () => true, read: () => true }, options.paths);
+    for (const dir of directoriesOf(this.#results)) this.#directories.set(dir, true);
     this.#kept = new Map(options.history.kept);
     this.#generations = options.history.generations;
     // Objects that a dead sidecar of this attempt had staged.
@@ -189,10 +194,38 @@ export class Ledger {
     this.#kept.set(path, n);
   }
 
-  noteResult(file: StoredFile): void {
+  /**
+   * Content that the task has closed now. Returns the results that cannot stand beside it, as their paths are above or
+   * below its own: it replaces them.
+   */
+  noteResult(file: StoredFile): readonly StoredFile[] {
+    const clashing = this.#clashing(file.path);
+    const replaced = clashing.flatMap((path) => this.#results.get(path) ?? []);
+    // The record goes on naming them: a reader tells by the order that they are older.
+    for (const path of clashing) this.#results.delete(path);
+    for (const dir of ancestorsOf(file.path)) this.#directories.set(dir, true);
     this.#results.set(file.path, file);
+    this.#inline.delete(file.path);
     this.#inline.set(file.path, file);
     this.#unrecorded.set(idOf(file), file);
+    return replaced;
+  }
+
+  /** An object that was stored before, and that no record names. Newer results that cannot stand beside it stay. */
+  noteFound(file: StoredFile): void {
+    if (!this.clashes(file.path)) this.noteResult(file);
+  }
+
+  /** True if a result has a path above or below this one. */
+  clashes(path: RelPath): boolean {
+    return this.#clashing(path).length > 0;
+  }
+
+  #clashing(path: RelPath): readonly RelPath[] {
+    const clashing = ancestorsOf(path).filter((dir) => this.#results.has(dir));
+    if (this.#directories.has(path))
+      for (const one of this.#results.keys()) if (one.startsWith(`${path}/`)) clashing.push(one);
+    return clashing;
   }
 
   /** An object beside the result: the kernel may have closed the file for a dying process. */

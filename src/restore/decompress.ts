@@ -1,12 +1,15 @@
 // Decompresses zstd frames, in bounded memory. A corrupt or truncated object always throws: the checksum and the end
 // of the frame are checked.
 import { pipeline } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import zlib from 'node:zlib';
 import { errnoOf, reasonOf } from '../model/errors.ts';
 import { loadZstd, type Zstd } from '../native/zstd.ts';
 import { NoZstdError } from './failure.ts';
 
 const PIECE_BYTES = 256 * 2 ** 10;
+/** A chunk of a forged object may hold gigabytes: after so many pieces of it, signals and timers have their turn. */
+const PIECES_PER_TURN = 16;
 /** ZSTD_WINDOWLOG_LIMIT_DEFAULT of zstd.h: what plain `zstd -d` accepts, a window of at most 128 MiB. */
 const WINDOW_LOG_MAX = 27;
 const MAGIC = 0xfd2fb528;
@@ -30,6 +33,7 @@ async function* withBinding(zstd: Zstd, source: AsyncIterable<Uint8Array>): Asyn
   let piece = new Uint8Array(PIECE_BYTES);
   for await (const chunk of source) {
     let at = 0;
+    let pieces = 0;
     // A full output buffer may mean that zstd holds more, even if the whole chunk is consumed.
     for (let isWaiting = false; at < chunk.length || isWaiting;) {
       const [left, produced, consumed] = step(() => context.decompressStream(piece, chunk.subarray(at)));
@@ -39,6 +43,9 @@ async function* withBinding(zstd: Zstd, source: AsyncIterable<Uint8Array>): Asyn
       if (produced === 0) continue;
       yield piece.subarray(0, produced);
       piece = new Uint8Array(PIECE_BYTES);
+      pieces += 1;
+      // oxlint-disable-next-line no-await-in-loop -- the pause
+      if (pieces % PIECES_PER_TURN === 0) await setImmediate();
     }
   }
   if (isInFrame) throw new Error('the zstd frame is cut short');

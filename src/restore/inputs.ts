@@ -8,6 +8,7 @@ import { EXIT } from '../model/exit-status.ts';
 import { fixedPart, type Manifest } from '../model/file/manifest.ts';
 import { escapePath, inputKeys, isPlainKey, type KeyScope, pathOfKey } from '../model/format/keys.ts';
 import { isRecordKey, type Origin, originOf } from '../model/format/origin.ts';
+import { clashesWith, outdatedPaths } from '../model/one-tree.ts';
 import { encodePath, isInside, type RelPath, showPath } from '../model/path.ts';
 import { roomInHeap, tooManyForHeap } from '../native/heap.ts';
 import type { ObjectHead, Store } from '../store/contract/store.ts';
@@ -37,6 +38,11 @@ export interface InputSearch {
   readonly signal: AbortSignal;
 }
 
+interface Search extends InputSearch {
+  /** True of a path that can be no file beside the known ones: it was stored before them. */
+  readonly isReplaced: (path: RelPath) => boolean;
+}
+
 export interface FoundInputs {
   readonly sources: readonly Source[];
   /** Exactly named inputs that are neither in the work directory nor in the store. */
@@ -52,8 +58,9 @@ export interface OtherRunsResult {
   readonly runId: string | undefined;
 }
 
-export async function findInputs(search: InputSearch, patterns: readonly string[]): Promise<FoundInputs> {
-  const { manifest } = search;
+export async function findInputs(given: InputSearch, patterns: readonly string[]): Promise<FoundInputs> {
+  const { manifest, known } = given;
+  const search = { ...given, isReplaced: clashesWith(known) };
   const exact = patterns.filter((pattern) => manifest.exact.inputs.includes(pattern));
   const sources = new Map<RelPath, Source>();
   const missing: RelPath[] = [];
@@ -77,9 +84,11 @@ export async function findInputs(search: InputSearch, patterns: readonly string[
   return { sources: [...sources.values()], missing, ofOtherRuns: [...ofOtherRuns.values()], leftOut };
 }
 
-function isWanted({ root, known }: InputSearch, path: RelPath): boolean {
+function isWanted({ root, known, isReplaced }: Search, path: RelPath): boolean {
   return (
-    !known.has(path) && fs.lstatSync(encodePath(`${root}/${path}`), { throwIfNoEntry: false }) === undefined
+    !known.has(path) &&
+    !isReplaced(path) &&
+    fs.lstatSync(encodePath(`${root}/${path}`), { throwIfNoEntry: false }) === undefined
   );
 }
 
@@ -88,7 +97,7 @@ function isVisible({ run }: InputSearch, { runId }: Origin): boolean {
 }
 
 async function findExact(
-  search: InputSearch,
+  search: Search,
   path: RelPath,
   ofOtherRuns: Map<RelPath, OtherRunsResult>,
 ): Promise<Source | undefined> {
@@ -121,7 +130,7 @@ function isNewer({ modifiedMs = 0 }: ObjectHead, than: ObjectHead): boolean {
  * Candidates from a listing below the pattern's fixed part: the index's own form of a path comes before the plain one.
  */
 async function findMatching(
-  search: InputSearch,
+  search: Search,
   pattern: string,
   ofOtherRuns: Map<RelPath, OtherRunsResult>,
 ): Promise<Pick<FoundInputs, 'sources' | 'leftOut'>> {
@@ -156,11 +165,14 @@ async function findMatching(
     leftOut += listed.length - unknown.length;
     for (const looked of await headsOf(search, unknown)) take(looked);
   }
+  // No record says which of them is newer, so the times of the objects do.
+  const ageOf = (path: RelPath): number => found.get(path)?.head.modifiedMs ?? 0;
+  for (const path of outdatedPaths(found, () => ageOf)) found.delete(path);
   return { sources: [...found.values()], leftOut };
 }
 
 /** The listed matches of the pattern, {@link PAGE} at a time: there may be very many. */
-async function* pagesOf(search: InputSearch, pattern: string): AsyncGenerator<readonly Listed[]> {
+async function* pagesOf(search: Search, pattern: string): AsyncGenerator<readonly Listed[]> {
   let page: Listed[] = [];
   for await (const key of keysBelow(search, fixedPart(pattern))) {
     if (isRecordKey(key)) continue;
@@ -176,7 +188,7 @@ async function* pagesOf(search: InputSearch, pattern: string): AsyncGenerator<re
 }
 
 /** Keys as capture writes them, and as users upload files by hand. */
-async function* keysBelow({ store, signal }: InputSearch, dir: string): AsyncGenerator<string> {
+async function* keysBelow({ store, signal }: Search, dir: string): AsyncGenerator<string> {
   for (const prefix of new Set([escapePath(dir), ...(isPlainKey(dir) ? [dir] : [])]))
     for await (const { key } of store.list(prefix, signal)) yield key;
 }
@@ -199,7 +211,7 @@ interface FoundObject {
 }
 
 /** Requests the metadata, which a listing lacks. Objects that were deleted in between are left out. */
-async function headsOf(search: InputSearch, listed: readonly Listed[]): Promise<readonly FoundObject[]> {
+async function headsOf(search: Search, listed: readonly Listed[]): Promise<readonly FoundObject[]> {
   const heads = await pLimit(HEADS_AT_ONCE).map(listed, async ({ key, candidates }) => ({
     head: await headOf(search, key),
     candidates,
@@ -211,7 +223,7 @@ async function headsOf(search: InputSearch, listed: readonly Listed[]): Promise<
  * Undefined only if the object was deleted since it was listed. Anything on the way may answer 404, and the task would
  * run without its input.
  */
-async function headOf({ store, signal }: InputSearch, key: string): Promise<ObjectHead | undefined> {
+async function headOf({ store, signal }: Search, key: string): Promise<ObjectHead | undefined> {
   const head = await store.head(key, signal);
   if (head !== undefined || !(await isListed(store, key, signal))) return head;
   const again = await store.head(key, signal);

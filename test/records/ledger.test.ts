@@ -351,3 +351,40 @@ it('a record with a number that no capture reads is not written, wherever the nu
 function textOf({ objects }: MemoryStore): string {
   return [...objects.values()].at(-1)?.bytes.toString() ?? '';
 }
+
+describe('of results that cannot stand beside each other', () => {
+  const at = (path: string, push = path): StoredFile => file(push, { path, key: `${path}.0` });
+  const read = (): History => unionOf([{ record: last(), results: last().results }], undefined);
+
+  it('the newest is current, and the record names all in their order, so that a reader finds the same', async () => {
+    const ledger = open({ results: new Map([['y/a', at('y/a')]]) });
+    expect(ledger.noteResult(at('x'))).toEqual([]);
+    expect(ledger.noteResult(at('x/a/b'))).toEqual([at('x')]);
+    expect(ledger.noteResult(at('x.d/a'))).toEqual([]);
+    expect(ledger.noteResult(at('y'))).toEqual([at('y/a')]);
+    expect([...ledger.results.keys()].toSorted()).toEqual(['x.d/a', 'x/a/b', 'y']);
+    await ledger.write('stored');
+    expect([...read().results.keys()].toSorted()).toEqual(['x.d/a', 'x/a/b', 'y']);
+    expect(ledger.noteResult(at('x', 'again'))).toEqual([at('x/a/b')]);
+    await ledger.write('stored');
+    expect([...read().results.keys()].toSorted()).toEqual(['x', 'x.d/a', 'y']);
+    expect(
+      read()
+        .replaced.map(({ path }) => path)
+        .toSorted(),
+    ).toEqual(['x/a/b', 'y/a']);
+  });
+
+  it('one that is only found in the store replaces none', () => {
+    const ledger = open({ results: new Map([['x/a', at('x/a')]]) });
+    for (const path of ['x', 'x/a/b', 'z']) ledger.noteFound(at(path));
+    expect([...ledger.results.keys()].toSorted()).toEqual(['x/a', 'z']);
+    expect(['x', 'x/a/b', 'x/b', 'x/a', 'z/a'].map((path) => ledger.clashes(path))).toEqual([
+      true,
+      true,
+      false,
+      false,
+      true,
+    ]);
+  });
+});

@@ -74,7 +74,7 @@ const MUTANTS = {
   },
   'what-stands-unrecorded-is-not-looked-for': {
     file: 'src/sidecar/shutdown/earlier.ts',
-    search: 'if (file !== undefined) ledger.noteResult(file);',
+    search: 'if (file !== undefined) ledger.noteFound(file);',
     replace: 'void file;',
   },
   'a-scan-proves-a-set': {

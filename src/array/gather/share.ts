@@ -16,7 +16,7 @@ export interface Share {
   readonly files: readonly StoredSource[];
   /** Number of results that were cut off when their attempt died, and that are not among the files. */
   readonly partials: number;
-  /** Number of older objects of results that were stored again with other content. */
+  /** Number of older objects of results that were stored again with other content, or whose name became a directory. */
   readonly older: number;
   /** Why something is missing: unreadable records, and files that are not stored. */
   readonly problems: readonly string[];
@@ -46,7 +46,7 @@ export async function shareOf(
   }
   const wants = (path: string): boolean => patterns.has(path);
   const lacks = newest.record.left.filter(({ path }) => wants(path));
-  const { results, kept } = unionOf([newest], newest.record.runId);
+  const { results, replaced, kept } = unionOf([newest], newest.record.runId);
   const partials = await partialsOf(array, row, newest, signal);
   const sourceOf = (file: StoredFile, suffix = ''): StoredSource => ({
     ...file,
@@ -56,7 +56,7 @@ export async function shareOf(
   for (const file of results.values()) if (wants(file.path)) files.push(sourceOf(file));
   const staged = partials.filter(({ path }) => wants(path));
   if (withPartials) files.push(...staged.map((file) => sourceOf(file, endingOf(file))));
-  let older = 0;
+  let older = replaced.filter(({ path }) => wants(path)).length;
   for (const [path, count] of kept) if (wants(path)) older += count;
   const lines = lacks.map(({ path, why }) => `${showPath(path)} is not stored whole: ${why}`);
   return {

@@ -24,7 +24,7 @@ export interface Listed {
   readonly otherResults: readonly StoredFile[];
   /** Half-written results that still exist. */
   readonly partials: readonly StoredFile[];
-  /** Older objects of results that were stored again with other content. */
+  /** Older objects of results that were stored again with other content, or whose name became a directory. */
   readonly older: readonly OlderObject[];
   /** Newest first. */
   readonly checkpoints: readonly (Generation & { readonly name: string })[];
@@ -64,7 +64,11 @@ export async function listedOf(
     listing,
     signal,
   );
-  const older: OlderObject[] = [];
+  const older: OlderObject[] = history.replaced.map(({ path, key, size, storedSize = size }) => ({
+    path,
+    key,
+    storedSize,
+  }));
   for (const path of history.kept.keys()) {
     const prefix = keptPrefix(path, scope);
     for await (const { key, sizeBytes } of fittingInHeap(store.list(prefix, signal), LISTED_BYTES, path))

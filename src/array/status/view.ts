@@ -1,4 +1,5 @@
 // The data that the table and JSON share, and the words that both need.
+import { unionOf } from '../../model/checkpoint/history.ts';
 import type { StoredStatus } from '../../model/format/json-output.ts';
 import { formatAge } from '../../model/units.ts';
 import { whyOf } from '../attempt.ts';
@@ -23,12 +24,13 @@ export interface View {
 /** Undefined if no record says what is stored. */
 export function storedOf({ newest }: NewestRecord, row: IndexRow | undefined): StoredStatus | undefined {
   if (newest === undefined) return undefined;
-  const sizes = new Map<string, number>();
-  for (const { path, size } of newest.results) sizes.set(path, size);
+  const { results } = unionOf([newest], newest.record.runId);
+  let bytes = 0;
+  for (const { size } of results.values()) bytes += size;
   return {
     host: newest.record.host,
-    results: sizes.size,
-    bytes: [...sizes.values()].reduce((sum, size) => sum + size, 0),
+    results: results.size,
+    bytes,
     peakMemoryBytes: newest.record.resources?.task?.peakMemoryBytes,
     why: newest.record.attempt === row?.newest.attempt ? whyOf(newest.record) : undefined,
   };

@@ -6,7 +6,7 @@ import { clockMs } from '../../native/clock.ts';
 import { BrokerAway } from '../broker.ts';
 import { isWrongType, WRONG_TYPE_HINT } from './answer.ts';
 import type { Connection } from './connect.ts';
-import { emptyLargeJobs, hasLongIds, isTooLarge, TOO_LARGE } from './job-size.ts';
+import { emptyLargeJobs, hasForeignIds, isTooLarge, TOO_LARGE } from './job-size.ts';
 
 /**
  * The name of the queue with a submission's jobs, and the id of the submission's own job. BullMQ's names have no colon,
@@ -110,14 +110,14 @@ export class ForeignQueue extends Queue {
     return ForeignJob;
   }
 
-  /** Throws a {@link BrokerAway} if an id is larger than any that capture has written. */
+  /** Throws a {@link BrokerAway} if an id is larger than any that capture has written, or if there are too many. */
   override async getRanges(
     ...[types, first = 0, last = 1, asc]: Parameters<Queue['getRanges']>
   ): Promise<string[]> {
     const lists = types.flatMap((type) => (type === 'waiting' ? ['wait', 'paused'] : [type]));
     const keys = lists.map((list) => this.toKey(list));
-    if (await hasLongIds(redisOf(this), keys, [first, last]))
-      throw new BrokerAway(`${this.toKey('')} holds an id of more than 1 KiB`, {
+    if (await hasForeignIds(redisOf(this), keys, [first, last]))
+      throw new BrokerAway(`${this.toKey('')} holds an id of more than 1 KiB, or more than 100,000 ids`, {
         kind: 'refused',
         hint: WRONG_TYPE_HINT,
       });

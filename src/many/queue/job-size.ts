@@ -12,6 +12,9 @@ const MOST_BYTES = 2 * MOST_DATA_BYTES;
 /** No id of a job is longer: an index, a name, and a few letters. */
 const MOST_ID_BYTES = 1024;
 
+/** Most ids that are read at once. */
+const MOST_IDS = 100_000;
+
 /** Why such a job cannot be read. */
 export const TOO_LARGE = 'it is larger than 1 MiB: capture did not write it';
 
@@ -36,12 +39,14 @@ local most = tonumber(ARGV[1])
 const IS_TOO_LARGE = `${SIZE_OF}
 return size(KEYS[1]) > most and 1 or 0`;
 
-const HAS_LONG_ID = `
+const HAS_FOREIGN_IDS = `
 for _, key in ipairs(KEYS) do
   local kind = redis.call('TYPE', key).ok
   local range = ({ list = 'LRANGE', zset = 'ZRANGE' })[kind]
   for _, ends in ipairs(range and { { ARGV[2], ARGV[3] }, { -1 - ARGV[3], -1 - ARGV[2] } } or {}) do
-    for _, id in ipairs(redis.call(range, key, ends[1], ends[2])) do
+    local ids = redis.call(range, key, ends[1], ends[2])
+    if #ids > tonumber(ARGV[4]) then return 1 end
+    for _, id in ipairs(ids) do
       if #id > tonumber(ARGV[1]) then return 1 end
     end
   end
@@ -82,13 +87,16 @@ export async function isTooLarge(redis: Redis, key: string): Promise<boolean> {
   return (await redis.eval(IS_TOO_LARGE, 1, key, MOST_BYTES)) === 1;
 }
 
-/** True if these ranges of lists and sorted sets hold ids that are no ids. `range`: as in LRANGE, from either end. */
-export async function hasLongIds(
+/**
+ * True if these ranges of lists and sorted sets hold ids that are no ids, or more than anybody has submitted. `range`: as
+ * in LRANGE, from either end.
+ */
+export async function hasForeignIds(
   redis: Redis,
   keys: readonly string[],
   range: readonly [first: number, last: number],
 ): Promise<boolean> {
-  return (await redis.eval(HAS_LONG_ID, keys.length, ...keys, MOST_ID_BYTES, ...range)) === 1;
+  return (await redis.eval(HAS_FOREIGN_IDS, keys.length, ...keys, MOST_ID_BYTES, ...range, MOST_IDS)) === 1;
 }
 
 /** Call it before BullMQ gives a job to a worker. `toKey` makes keys of one queue. */

@@ -1,12 +1,19 @@
 // What earlier attempts have stored: the union of their last records. Pure: src/records reads them, this file
 // interprets them together.
 import type { CaptureRecord, Generation, StoredFile } from '../format/records.ts';
+import { outdatedPaths } from '../one-tree.ts';
 import type { PathMap } from '../packed/packed-map.ts';
+import type { RelPath } from '../path.ts';
 
 export interface History {
   /** Newest stored result of each path, of the same run id. */
   readonly results: PathMap<StoredFile>;
-  /** The same for other run ids. Never restored, and never replaced without a message. */
+  /**
+   * Results of the same run id that cannot stand beside a newer one, as its path is above or below theirs. They are no
+   * longer current, and their objects stay.
+   */
+  readonly replaced: readonly StoredFile[];
+  /** As `results`, for other run ids. Never restored, and never replaced without a message. */
   readonly foreignResults: PathMap<StoredFile>;
   /** How many checkpoint sets of other run ids are recorded. */
   readonly foreignCheckpoints: number;
@@ -85,6 +92,7 @@ export function unionOf(
     .filter((name) => generations.delete(name));
   return {
     results,
+    replaced: takeReplaced(results, records, runId),
     foreignResults,
     foreignCheckpoints: foreign.size,
     kept,
@@ -103,6 +111,37 @@ export function unionOf(
       restored: record.restored,
     })),
   };
+}
+
+/** Removes the results that cannot stand beside newer ones. The order of the records tells which are newer. */
+function takeReplaced(
+  results: PathMap<StoredFile>,
+  records: readonly WholeRecord[],
+  runId: string | undefined,
+): readonly StoredFile[] {
+  const replaced: StoredFile[] = [];
+  for (const path of outdatedPaths(results, (clashing) => turnsOf(clashing, records, runId))) {
+    const file = results.get(path);
+    if (file !== undefined) replaced.push(file);
+    results.delete(path);
+  }
+  return replaced;
+}
+
+/** When the newest object of each path was first named: the first is 1. */
+function turnsOf(
+  paths: ReadonlySet<RelPath>,
+  records: readonly WholeRecord[],
+  runId: string | undefined,
+): (path: RelPath) => number {
+  const turns = new Map<RelPath, { readonly push: string; readonly turn: number }>();
+  let turn = 0;
+  for (const { record, results } of records)
+    for (const { path, push } of record.runId === runId ? results : []) {
+      turn += 1;
+      if (paths.has(path) && turns.get(path)?.push !== push) turns.set(path, { push, turn });
+    }
+  return (path) => turns.get(path)?.turn ?? 0;
 }
 
 /** The records from the last one on which says that nothing earlier is stored any more. */

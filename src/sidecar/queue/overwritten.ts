@@ -188,7 +188,7 @@ export async function pushOverwritten(
         there === undefined || there.push === file.push
           ? undefined
           : await whileLinked([deadline, signal], (either) => withMd5(store, there, either));
-      if (whole !== undefined) return ledger.noteResult(whole);
+      if (whole !== undefined) return ledger.noteFound(whole);
       if (!isEarlier(file)) return;
       const partial =
         there === undefined

@@ -15,7 +15,7 @@ import { expectsOlder } from '../../model/outcome/other-runs.ts';
 import { PackedMap } from '../../model/packed/packed-map.ts';
 import { NO_RESULT, type ResultRow, resultRow } from '../../model/packed/result-row.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
-import { formatBytes } from '../../model/units.ts';
+import { formatBytes, plural } from '../../model/units.ts';
 import { reached } from '../../native/failpoint.ts';
 import { bornNsOf } from '../../native/files.ts';
 import { inShortTurns } from '../../native/turns.ts';
@@ -398,8 +398,9 @@ export class Results {
     const staged = ledger
       .dropPartials(path, until?.file)
       .flatMap(({ key }) => (key === until?.file.key ? [] : [key]));
-    ledger.noteResult(file);
+    const replaced = ledger.noteResult(file);
     reached('push.noted');
+    this.#sayReplaced(path, replaced);
     this.#note(path, { publishedMs: startedMs, tag, isReclaimed: false, unanswered: undefined });
     baselines.stored(path);
     this.staged.named(path, until);
@@ -419,6 +420,18 @@ export class Results {
       key,
       bytes,
       ms: tookMs,
+    });
+  }
+
+  /** What was stored as a file is a directory now, or the reverse. */
+  #sayReplaced(path: RelPath, [first, ...others]: readonly StoredFile[]): void {
+    if (first === undefined) return;
+    const more = others.length === 0 ? '' : `, and ${plural(others.length, 'object')} more`;
+    const by = `${showPath(first.path)} cannot stand beside ${showPath(path)}, and is no result any more`;
+    this.#context.log.warn(`${by}: its object stays as ${first.key}${more}`, {
+      event: 'kept',
+      path: first.path,
+      key: first.key,
     });
   }
 

@@ -60,10 +60,13 @@ export async function resolveEarlier(
 ): Promise<Earlier> {
   const { context, files } = parts;
   const { ledger, history, manifest } = context;
-  // Nobody misses what is no longer declared.
-  const isMissed = ({ path }: { readonly path: RelPath }): boolean => manifest.rolesOf(path).result;
+  // Nobody misses what is no longer declared, or cannot stand beside a newer result.
+  const isMissed = ({ path }: { readonly path: RelPath }): boolean =>
+    manifest.rolesOf(path).result && !ledger.clashes(path);
   const recorded = await stillStaged(context, history.partials, signal);
-  const partials = [...recorded, ...(await noteUnrecorded(parts, signal))].toSorted(oldestFirst);
+  const partials = [...recorded, ...(await noteUnrecorded(parts, signal))]
+    .filter(({ path }) => !ledger.clashes(path))
+    .toSorted(oldestFirst);
   const lacked = stillLacking(context.lacking, (path) => ledger.results.get(path)?.attempt);
   const there = new Set(partials.map(({ key }) => key));
   const isWhole = ({ key, whole }: Lacking): boolean => whole === true && key !== undefined && there.has(key);
@@ -136,7 +139,7 @@ async function stillStaged(
     const known = ledger.results.get(partial.path);
     if (known !== undefined && !isElder(known, partial)) return false;
     const named = await store.head(key, signal);
-    if (named?.meta['push'] === partial.push) ledger.noteResult({ ...partial, key, suspect: undefined });
+    if (named?.meta['push'] === partial.push) ledger.noteFound({ ...partial, key, suspect: undefined });
     return false;
   };
   // An object that could not be looked up counts as existing, and is named.
@@ -180,7 +183,7 @@ async function noteResults(
   const unknown = [...new Set(paths)].filter((path) => !ledger.results.has(path)).slice(0, MOST_PATHS);
   const search = { store, scope, history, signal };
   const found = await pLimit(LISTINGS_AT_ONCE).map(unknown, (path) => unrecordedResult(search, path));
-  for (const file of found) if (file !== undefined) ledger.noteResult(file);
+  for (const file of found) if (file !== undefined) ledger.noteFound(file);
 }
 
 function tellLacking(log: Log, lacking: readonly Lacking[]): void {

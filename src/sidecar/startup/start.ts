@@ -234,7 +234,7 @@ async function beginAttempt(
 /** What the restore has found out, for the records of this attempt. */
 function noteRestored(ledger: Ledger, { generation, judgements, unrecorded }: Restored): void {
   ledger.setGenerations(withJudgements(ledger.generations, judgements));
-  for (const file of unrecorded) ledger.noteResult(file);
+  for (const file of unrecorded) ledger.noteFound(file);
   ledger.restored = generation === undefined ? undefined : generationName(generation);
 }
 

@@ -65,6 +65,39 @@ describe('the union of earlier attempts', () => {
     expect([...results.values()].map(({ path, attempt }) => `${path}${attempt}`)).toEqual(['a2', 'b1']);
   });
 
+  it.each<[string, readonly (readonly StoredFile[])[], readonly string[]]>([
+    ['a file became a directory', [[file('x', 1), file('x/a', 1), file('y', 1), file('x/b/c', 1)]], ['x']],
+    ['a directory became a file', [[file('x/a', 1), file('x/b/c', 1), file('x', 1)]], ['x/a', 'x/b/c']],
+    ['it did so in a later attempt', [[file('x/a', 1)], [file('x/a', 1), file('x', 2)]], ['x/a']],
+    [
+      'a later record repeats it last',
+      [
+        [file('x', 1), file('x/a', 1)],
+        [file('x/a', 1), file('x', 1)],
+      ],
+      ['x'],
+    ],
+    [
+      'it was a file again',
+      [
+        [file('x', 1), file('x/a', 1)],
+        [file('x', 1), file('x/a', 1), file('x', 2)],
+      ],
+      ['x/a'],
+    ],
+    ['only the names begin alike', [[file('x', 1), file('xy/a', 1), file('x.d/a', 1)]], []],
+  ])('keeps the newer of two results that cannot stand beside each other: %s', (_, lists, expected) => {
+    const all = lists.flat().map(({ path }) => path);
+    const { results, replaced } = unionOf(
+      lists.map((list, at) => record(at + 1, { results: [...list] })),
+      undefined,
+    );
+    expect(replaced.map(({ path }) => path).toSorted()).toEqual(expected);
+    expect([...results.keys()].toSorted()).toEqual(
+      [...new Set(all)].filter((path) => !expected.includes(path)).toSorted(),
+    );
+  });
+
   it('restores nothing of another run id, and still knows its results', () => {
     const other = record(1, { runId: 'old', results: [file('a', 1)], generations: [generation(1, 1)] });
     const history = unionOf([other], 'new');

@@ -72,7 +72,10 @@ beforeEach(() => {
           until === undefined ? partials.length : partials.findIndex(({ push }) => push === until.push) + 1,
         ),
       noteKept: () => undefined,
-      noteResult: (file: StoredFile) => ledgerResults.set(file.path, file),
+      noteResult: (file: StoredFile) => {
+        ledgerResults.set(file.path, file);
+        return [];
+      },
     },
     tidy: {
       delete: async (keys: readonly string[]) => {
