@@ -12,8 +12,10 @@ export function contentClose(
   lastClose: Close | undefined,
   { mtimeNs }: { readonly mtimeNs: string },
 ): Close | undefined {
+  const ageMs = fileAgeMs(root, mtimeNs) ?? Infinity;
+  // Not earlier: a delay between the two readings must never make a change older than it is.
   const nowMs = now();
-  return closeOfContent(lastClose, nowMs - (fileAgeMs(root, mtimeNs) ?? Infinity), nowMs);
+  return closeOfContent(lastClose, nowMs - ageMs, nowMs);
 }
 
 /** True if the inode was changed after the close. On a network file system its server's clock counts. */
