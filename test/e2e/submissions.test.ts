@@ -101,8 +101,9 @@ describe('a run', () => {
     await killed.status;
     place.freshWork();
     fs.writeFileSync(place.at('a.dat'), 'staged');
-    const other = place.run(['-r', 'a.dat', '-i', 'a.dat', '--run', 'B'], sh('printf staged > a.dat'));
+    const other = place.run(['-r', 'a.dat', '-i', 'a.dat', '--run', 'B'], sh('cat a.dat'));
     expect(await other.status, other.stderr()).toBe(0);
+    expect(other.stdout()).toBe('staged');
     expect(place.keys()).toEqual(['a.dat.0']);
     expect(place.text('a.dat.0')).toBe('old\n');
   });

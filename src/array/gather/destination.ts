@@ -22,6 +22,7 @@ import type { StoredSource } from './share.ts';
 /** The local file at a result's path. */
 export type Local = 'absent' | 'whole' | 'differs';
 
+const { O_DIRECTORY, O_NOFOLLOW, O_RDONLY } = fs.constants;
 const PLACE = 'gather';
 const DIR: RelPath = `${OWN_DIR}/${PLACE}`;
 
@@ -39,6 +40,8 @@ export class Destination {
   readonly #left: Map<string, string>;
   readonly #random = randomBytes(4).toString('hex');
   readonly #dryRun: boolean;
+  /** Held while this gathering works. */
+  #lock: number | undefined;
   #downloads = 0;
   #unsynced: CaptureError | undefined;
   /** If true, one sync makes all arrived downloads durable. Otherwise each download is synced on its own. */
@@ -52,16 +55,12 @@ export class Destination {
     this.#dryRun = dryRun;
     this.#root = { fd: open(path), path };
     try {
-      if (!lock(this.#root.fd)) {
-        throw new CaptureError(EXIT.usage, `another capture gather is at work in ${path}`, {
-          hint: 'wait for it, or name another directory',
-        });
-      }
-      const names = dryRun ? [] : namesIn(this.#root, makeOwnDir(this.#root));
+      this.#lock = dryRun ? undefined : lockOwnDir(this.#root);
+      const names = dryRun ? [] : namesIn(this.#root, DIR);
       this.#left = new Map(names.map((name) => [name.split('.')[0] ?? '', name]));
       this.syncsWhole = canSyncFileSystem(this.#root);
     } catch (error) {
-      fs.closeSync(this.#root.fd);
+      this.#release();
       throw error;
     }
   }
@@ -144,8 +143,13 @@ export class Destination {
       // A run in this directory keeps more in it, or somebody has replaced it.
       if (!['ENOTEMPTY', 'EEXIST', 'ENOENT'].includes(errnoOf(error) ?? '') && !isBlocked(error)) throw error;
     } finally {
-      fs.closeSync(this.#root.fd);
+      this.#release();
     }
+  }
+
+  #release(): void {
+    if (this.#lock !== undefined) fs.closeSync(this.#lock);
+    fs.closeSync(this.#root.fd);
   }
 
   /** A complete download of the file by an earlier gathering. An incomplete one is removed. */
@@ -215,6 +219,26 @@ function makeDirectory(path: string): void {
   const parent = dirname(path);
   if (parent !== path) makeDirectory(parent);
   fs.mkdirSync(encodePath(path));
+}
+
+/**
+ * The open `.capture/gather`, locked; the caller closes it. Others may read the directory above, and whoever can open a
+ * directory can lock it (flock(2)). Throws status 64 if another gathering works there.
+ */
+function lockOwnDir(root: WorkDir): number {
+  for (;;) {
+    const dir = makeOwnDir(root);
+    const fd = beneath(root, dir, (full) => fs.openSync(full, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+    if (!lock(fd)) {
+      fs.closeSync(fd);
+      throw new CaptureError(EXIT.usage, `another capture gather is at work in ${root.path}`, {
+        hint: 'wait for it, or name another directory',
+      });
+    }
+    // A gathering that has just ended may have removed it before we had the lock.
+    if (lstatBeneath(root, dir)?.ino === fs.fstatSync(fd, { bigint: true }).ino) return fd;
+    fs.closeSync(fd);
+  }
 }
 
 /** Returns true also if directories cannot be locked: over NFS, flock(2) needs a file that is open for writing. */

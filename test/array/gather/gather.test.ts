@@ -7,6 +7,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { partialKey } from '../../../src/model/format/keys.ts';
 import type { StoredFile } from '../../../src/model/format/records.ts';
+import { tryLock } from '../../../src/native/files.ts';
 import { run } from '../ran.ts';
 import { openStoreOfRecords, STORE_KINDS, type StoreOfRecords } from '../store-of-records.ts';
 import { filesBelow, fill, MTIME_NS, result, textOf } from './results.ts';
@@ -39,6 +40,15 @@ describe.each(STORE_KINDS)('capture gather from %s', (kind) => {
     const { mode, mtimeNs } = fs.statSync(path.join(dir, '1/r.dat'), { bigint: true });
     expect({ mode: mode & 0o777n, mtimeNs }).toEqual({ mode: 0o640n, mtimeNs: BigInt(MTIME_NS) });
     expect(fs.readdirSync(dir)).toEqual(['0', '1', '2']);
+  });
+
+  it('is not held up by somebody who may only read the directory, and locks it', async () => {
+    fill(stored, 1);
+    const reader = fs.openSync(dir, 'r');
+    expect(tryLock(reader)).toBe(true);
+    expect(await run('gather', stored, dir)).toMatchObject({ status: 0 });
+    fs.closeSync(reader);
+    expect(fs.readdirSync(dir)).toEqual(['0']);
   });
 
   it('says nothing but what it has gathered when it downloads many files at once', async () => {
