@@ -102,11 +102,14 @@ async function begun(run: Run, moments: readonly Moment[]): Promise<void> {
 function lostBetween({ moments, diedAtMs }: Attempt, from: Moment | undefined, run: Run): number {
   // It died when the step was saved and not yet said.
   if ((from?.step ?? 0) > (moments.at(-1)?.step ?? Infinity)) return 0;
-  const reached = moments.findLast(({ step }) => step === from?.step);
+  const at = moments.findLastIndex(({ step }) => step === from?.step);
+  const reached = moments[at];
   if (reached === undefined || reached.state !== from?.state) {
     const said = moments.map(({ step, state }) => `${step} ${state}`).join(', ');
     const problem = `goes on from ${from?.step} ${from?.state}, but the attempt before was at ${said}`;
     throw new Error(`${problem}\n${run.stderr()}`);
   }
-  return Math.round(diedAtMs - reached.atMs);
+  // The bound counts from the first close that no set covers: that of the next step.
+  const beyond = moments[at + 1];
+  return beyond === undefined ? 0 : Math.round(diedAtMs - beyond.atMs);
 }

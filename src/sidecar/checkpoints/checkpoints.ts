@@ -71,11 +71,9 @@ export class Checkpoints {
     return this.#stored.get(path)?.file;
   }
 
-  /** True if the file is still at its path, with the content that was stored last. */
-  stands(path: RelPath): boolean {
-    const stored = this.#stored.get(path);
-    const facts = stored && factsBeneath(this.#context.sender.root, path);
-    return facts !== undefined && stored !== undefined && sameContentFingerprint(stored.fingerprint, facts);
+  /** True if the task has not removed the file, whatever it has written to it since. */
+  isThere(path: RelPath): boolean {
+    return factsBeneath(this.#context.sender.root, path) !== undefined;
   }
 
   /** The number of the generation that is being made. */

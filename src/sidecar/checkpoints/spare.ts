@@ -34,8 +34,8 @@ export class Spare {
     this.isSettled(generation, newestFirst);
 
   /**
-   * False if neither time nor the end of the task can prove the set: the task has removed or begun to replace a file of
-   * it whose close is not clean, perhaps because it is half-written, and no set without that file has followed.
+   * False if neither time nor the end of the task can prove the set: the task has removed a file of it whose close is
+   * not clean, perhaps because it is half-written, and no set without that file has followed.
    */
   readonly isSettled: IsProven = (generation, newestFirst) => {
     const proven = new Set(newestFirst.filter(isProofOfLife).flatMap(({ members }) => members.map(keyOf)));
@@ -81,14 +81,9 @@ export class Spare {
     this.#timer?.cancel();
   }
 
-  /** True if the file is still at its path as it was stored, or if it is known that no dying process has closed it. */
+  /** True if there is a file at its path, or if it is known that no dying process has closed this one. */
   #stands(member: StoredFile): boolean {
-    const { path, md5 } = member;
-    const { files, checkpoints } = this.#parts;
-    if (checkpoints.newestOf(path)?.md5 !== md5) return false;
-    const { pending = true, pushing } = files.get(path, 'checkpoint') ?? {};
-    const isLastClose = !pending && pushing !== true;
-    return (isLastClose && this.#provenFileFromMs(member, undefined) === 0) || checkpoints.stands(path);
+    return this.#parts.checkpoints.isThere(member.path) || this.#provenFileFromMs(member, undefined) === 0;
   }
 
   /** When the generation is proven, ms since the epoch: 0 for at once, Infinity for not before the end of the task. */
