@@ -10,6 +10,10 @@ import { openRedis, type RedisServer } from './redis.ts';
 
 let place: Place;
 let redis: RedisServer;
+/** A worker that ends when nothing is left to do. */
+const workerOf = (queue: string): Run =>
+  place.capture(['worker', '--queue', queue, '--notice=none', '--scratch', place.dir, '--idle-timeout=1s']);
+
 beforeEach(() => {
   place = openPlace({ below: '/dev/shm' });
 });
@@ -186,15 +190,7 @@ describe('a job that is no JSON', () => {
       }
     }
     // The worker takes the bad ones first.
-    const worker = place.capture([
-      'worker',
-      '--queue',
-      queue,
-      '--notice=none',
-      '--scratch',
-      place.dir,
-      '--idle-timeout=1s',
-    ]);
+    const worker = workerOf(queue);
     await until(
       () => ['r.0', 'r.1'].every((name) => fs.existsSync(path.join(place.store, name))),
       'both are done',
@@ -259,15 +255,7 @@ it('a job of many MiB is not read, neither by a worker nor by those who look', a
     return said.join('');
   };
   expect((await looks()).match(/^.*cannot be read: it is larger than 1 MiB/gm)).toHaveLength(4);
-  const worker = place.capture([
-    'worker',
-    '--queue',
-    queue,
-    '--notice=none',
-    '--scratch',
-    place.dir,
-    '--idle-timeout=1s',
-  ]);
+  const worker = workerOf(queue);
   expect(await worker.status, worker.stderr()).toBe(0);
   expect(redis.cli('ZCARD', key('s.melt:failed'))).toBe('3');
   for (const n of [7, 8, 9])
@@ -302,8 +290,7 @@ it('an id of many MiB is not read, and a log of another type hides nothing', asy
   const looked = await look.status;
   expect([0, 1], look.stderr()).toContain(looked);
   expect(look.stdout()).toContain('melt');
-  const words = ['worker', '--queue', queue, '--notice=none', '--scratch', place.dir, '--idle-timeout=1s'];
-  const worker = place.capture(words);
+  const worker = workerOf(queue);
   expect(await worker.status, worker.stderr()).toBe(0);
   expect(redis.cli('LLEN', key('s.melt:wait'))).toBe('0');
   long('submissions:wait');

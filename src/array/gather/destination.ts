@@ -228,14 +228,20 @@ function makeDirectory(path: string): void {
 function lockOwnDir(root: WorkDir): number {
   for (;;) {
     const dir = makeOwnDir(root);
-    const fd = beneath(root, dir, (full) => fs.openSync(full, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+    let fd: number;
+    try {
+      fd = beneath(root, dir, (full) => fs.openSync(full, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+    } catch (error) {
+      if (errnoOf(error) === 'ENOENT') continue;
+      throw error;
+    }
     if (!lock(fd)) {
       fs.closeSync(fd);
       throw new CaptureError(EXIT.usage, `another capture gather is at work in ${root.path}`, {
         hint: 'wait for it, or name another directory',
       });
     }
-    // A gathering that has just ended may have removed it before we had the lock.
+    // A gathering that has just ended may have removed it before we had the lock: as above.
     if (lstatBeneath(root, dir)?.ino === fs.fstatSync(fd, { bigint: true }).ino) return fd;
     fs.closeSync(fd);
   }

@@ -141,7 +141,7 @@ export class Companions {
       if (here.has(path)) continue;
       const there = presenceOf(this.#context, path);
       if (!isUnknown(there)) this.#captured.delete(path);
-      else isAllSeen = this.#refuse(path, there.why) !== 'unread';
+      else if (this.#refuse(path, there.why) === 'unread') isAllSeen = false;
     }
     return isAllSeen;
   }

@@ -83,7 +83,7 @@ export class Spare {
 
   /** True if there is a file at its path, or if it is known that no dying process has closed this one. */
   #stands(member: StoredFile): boolean {
-    return this.#parts.checkpoints.isThere(member.path) || this.#provenFileFromMs(member, undefined) === 0;
+    return this.#provenFileFromMs(member, undefined) === 0 || this.#parts.checkpoints.isThere(member.path);
   }
 
   /** When the generation is proven, ms since the epoch: 0 for at once, Infinity for not before the end of the task. */
