@@ -2,7 +2,7 @@
 // proc_pid_exe(5), proc_pid_fd(5), proc_pid_maps(5) and proc_pid_mountinfo(5). Never takes a process that it may not look
 // into for one that has nothing to do with it.
 import fs from 'node:fs';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { errnoOf } from '../model/errors.ts';
 import { processIds, readProc, readStat } from './processes.ts';
 
@@ -20,24 +20,39 @@ export interface Sought {
 
 /** Processes that are looked into before other work has its turn: some 100 us each. */
 const AT_ONCE = 16;
+/**
+ * A process of several threads that is ending cannot be looked into for some milliseconds. One that cannot be after
+ * so many pauses is not ending.
+ */
+const PAUSES_MS = [10, 20, 50, 100, 200, 500];
 
 /** Looks into all processes but our own. Those of other users that are hidden from us count as none. */
 export async function useOfDirectory(sought: Sought): Promise<DirectoryUse> {
   const seen = new Set<number>();
-  let use: DirectoryUse = 'none';
-  // A process may fork and end just before it is looked into: then its child is new.
-  for (let pids = processIds(); pids.length > 0; pids = processIds().filter((pid) => !seen.has(pid))) {
+  let doubtful = new Set<number>();
+  const pauses = PAUSES_MS.values();
+  for (;;) {
+    // A process may fork and end just before it is looked into: then its child is new.
+    const pids = processIds().filter((pid) => !seen.has(pid) || doubtful.has(pid));
+    const isNoneNew = pids.every((pid) => seen.has(pid));
+    doubtful = new Set();
     for (const pid of pids) {
       seen.add(pid);
-      const one = pid === process.pid ? 'none' : useBy(pid, sought);
-      if (one === 'some') return one;
-      if (one === 'doubt') use = one;
+      const use = pid === process.pid ? 'none' : useBy(pid, sought);
+      if (use === 'some') return use;
+      if (use === 'doubt') doubtful.add(pid);
       // oxlint-disable-next-line no-await-in-loop -- the pause
       if (seen.size % AT_ONCE === 0) await nextTurn();
     }
+    if (!isNoneNew) continue;
+    if (doubtful.size === 0) break;
+    const { value: pauseMs } = pauses.next();
+    if (pauseMs === undefined) return 'doubt';
+    // oxlint-disable-next-line no-await-in-loop -- the pause
+    await sleep(pauseMs);
   }
   // Without /proc nothing is known.
-  return seen.has(process.pid) ? use : 'doubt';
+  return seen.has(process.pid) ? 'none' : 'doubt';
 }
 
 function useBy(pid: number, { name, environment, sinceTicks }: Sought): DirectoryUse {

@@ -3,10 +3,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { pidNamespace, type Sought, useOfDirectory } from '../../src/native/directory-use.ts';
 import { readStat } from '../../src/native/processes.ts';
-import { until } from '../e2e/support.ts';
+import { isAlive, until } from '../e2e/support.ts';
 import { NOBODY, tmpdirForAll } from '../support/other-user.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
@@ -86,27 +86,57 @@ it.runIf(process.getuid?.() === 0)(
   },
 );
 
+/** Of a user's process that this user may not look into, as nobody may who may not read its program. Resolves to it. */
+async function beginHidden(): Promise<{ readonly pid: number; readonly startTicks: number }> {
+  const program = path.join(base.path, 'program');
+  fs.copyFileSync('/bin/cat', program);
+  fs.chmodSync(program, 0o711);
+  await begin(['sh', '-c', `echo ready; exec ${program}`], { uid: NOBODY });
+  const pid = child?.pid ?? 0;
+  await until(() => readStat(pid)?.name === 'program', 'it is that program');
+  return { pid, startTicks: readStat(pid)?.startTicks ?? 0 };
+}
+
+async function asNobody(look: () => Promise<void>): Promise<void> {
+  process.seteuid?.(NOBODY);
+  try {
+    await look();
+  } finally {
+    process.seteuid?.(0);
+  }
+}
+
 it.runIf(process.getuid?.() === 0)(
   'is in doubt if a process of our user cannot be looked into, unless it was at work before, or is of another user',
   async () => {
-    // Who may not read its program may not look into it either.
-    const program = path.join(base.path, 'program');
-    fs.copyFileSync('/bin/cat', program);
-    fs.chmodSync(program, 0o711);
-    await begin(['sh', '-c', `echo ready; exec ${program}`], { uid: NOBODY });
-    const pid = child?.pid ?? 0;
-    await until(() => readStat(pid)?.name === 'program', 'it is that program');
+    const { startTicks } = await beginHidden();
     expect(await useOfDirectory(sought)).toBe('none');
-    const since = readStat(pid)?.startTicks ?? 0;
-    process.seteuid?.(NOBODY);
-    try {
-      expect(await useOfDirectory({ ...sought, sinceTicks: since })).toBe('doubt');
-      expect(await useOfDirectory({ ...sought, sinceTicks: since + 1 })).toBe('none');
-    } finally {
-      process.seteuid?.(0);
-    }
+    await asNobody(async () => {
+      expect(await useOfDirectory({ ...sought, sinceTicks: startTicks })).toBe('doubt');
+      expect(await useOfDirectory({ ...sought, sinceTicks: startTicks + 1 })).toBe('none');
+    });
   },
 );
+
+it.runIf(process.getuid?.() === 0)('is none if what could not be looked into has ended since', async () => {
+  const { pid, startTicks } = await beginHidden();
+  const look = fs.readlinkSync;
+  const looks = vi.spyOn(fs, 'readlinkSync').mockImplementation((link, ...rest) => {
+    try {
+      return look(link, ...rest);
+    } catch (error) {
+      if (link === `/proc/${pid}/cwd`) {
+        child?.kill('SIGKILL');
+        while (isAlive(pid));
+      }
+      throw error;
+    }
+  });
+  onTestFinished(() => looks.mockRestore());
+  await asNobody(async () => {
+    expect(await useOfDirectory({ ...sought, sinceTicks: startTicks })).toBe('none');
+  });
+});
 
 it('knows its PID namespace', () => {
   expect(pidNamespace()).toMatch(/^pid:\[\d+\]$/);
