@@ -8,6 +8,7 @@ import { reasonOf } from '../model/errors.ts';
 import type { NotifyTarget } from '../model/format/settings.ts';
 import { type BackOff, linkSignals, pauseAfter } from '../model/waiting.ts';
 import { clockMs } from '../native/clock.ts';
+import { sendSignal } from '../native/processes.ts';
 
 /** `done`: the task ended with 0 and everything is stored. `all-done`: a whole array. */
 export type NotifyEvent = 'done' | 'failed' | 'all-done';
@@ -109,6 +110,7 @@ async function command(
   { event, index, status }: Notification,
   { body, signal, env, started }: CommandOptions,
 ): Promise<string | undefined> {
+  signal.throwIfAborted();
   const child = spawn('/bin/sh', ['-c', text], {
     stdio: ['pipe', 2, 2],
     env: {
@@ -117,15 +119,22 @@ async function command(
       CAPTURED_STATUS: String(status),
       ...(index === undefined ? {} : { CAPTURED_INDEX: index }),
     },
-    timeout: COMMAND_MS,
-    killSignal: 'SIGKILL',
-    signal,
+    // A process group of its own, so that everything it starts can be killed with it.
+    detached: true,
   });
   started(child);
+  const end = (): void => {
+    if (child.pid !== undefined) sendSignal(-child.pid, 'SIGKILL');
+  };
+  const limit = setTimeout(end, COMMAND_MS);
+  signal.addEventListener('abort', end, { once: true });
   // A command that does not read its input is fine, too (EPIPE).
   child.stdin?.on('error', () => undefined);
   child.stdin?.end(`${body}\n`);
-  await once(child, 'exit');
+  await once(child, 'exit').finally(() => {
+    clearTimeout(limit);
+    signal.removeEventListener('abort', end);
+  });
   if (child.exitCode === 0) return undefined;
   return child.exitCode === null ? `it was ended by ${child.signalCode}` : `it exited with ${child.exitCode}`;
 }

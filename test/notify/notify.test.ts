@@ -3,6 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { notify, type Notification } from '../../src/notify/notify.ts';
+import { isAlive, until } from '../e2e/support.ts';
 import { type Listener, openListener } from './listener.ts';
 
 const NEVER = new AbortController().signal;
@@ -89,5 +90,17 @@ describe('a notification by command', () => {
     expect(await run('exec true')).toBeUndefined();
     expect(await run('exit 7')).toBe('it exited with 7');
     expect(await run('kill -9 $$')).toBe('it was ended by SIGKILL');
+  });
+
+  it('is killed with all that it has started when the time is over', async () => {
+    const file = path.join(dir, 'pid');
+    const over = new AbortController();
+    const command = `sleep 1000 & echo $! > ${file}.new; mv ${file}.new ${file}; wait`;
+    const why = notify({ kind: 'command', command }, TOLD, over.signal);
+    await until(() => fs.existsSync(file), 'it has started one');
+    over.abort();
+    expect(await why).toBe('it was ended by SIGKILL');
+    const pid = Number(fs.readFileSync(file, 'utf8'));
+    await until(() => !isAlive(pid), 'that one is gone');
   });
 });
