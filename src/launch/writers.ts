@@ -9,6 +9,7 @@ import { currentPath, holdDirectory, lstatBeneath, type WorkDir } from '../nativ
 import { clockMs } from '../native/clock.ts';
 import { type DirectoryEntry, entriesIn } from '../native/directory-entries.ts';
 import { ignoreLeaseBreaks, writerOf, type WriterState } from '../native/files.ts';
+import { FileSystems } from '../native/mounts.ts';
 import { writableFiles } from '../native/open-files.ts';
 
 /** Where leases do not work: a file that has not changed for so long has no writer, as for a snapshot. */
@@ -49,9 +50,10 @@ export class Writers {
     const elsewhere = new Map<number, readonly bigint[]>();
     const hidden: number[] = [];
     /** The log of a batch job, for example, which every process of the task inherits. */
-    const ours = new Set(writableFiles(process.pid)?.map(({ inode }) => inode));
+    const near = new FileSystems(this.#root);
+    const ours = new Set(writableFiles(process.pid, near)?.map(({ inode }) => inode));
     for (const pid of pids) {
-      const files = writableFiles(pid);
+      const files = writableFiles(pid, near);
       if (files === undefined) hidden.push(pid);
       for (const { path, inode } of files ?? []) {
         if (!path.startsWith(below)) {

@@ -35,9 +35,9 @@ export class Outlet {
     this.#sayDropped = sayDropped;
   }
 
-  /** True while messages wait for a reader. */
+  /** True while messages wait for a reader, or are on their way to a file server. */
   get isWaiting(): boolean {
-    return this.#queue.length > 0;
+    return this.#queue.length > 0 || this.#tryWrite?.isBusy === true;
   }
 
   /** Takes the whole text and never blocks. Keeps the order; the text is lost if it can never be written. */
@@ -76,7 +76,7 @@ export class Outlet {
   #flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#tryWrite ??= openTryWrite(this.#fd);
+    this.#tryWrite ??= openTryWrite(this.#fd, () => this.#flush());
     for (let first = this.#first(); first !== undefined; first = this.#first()) {
       const taken = this.#tryWrite.write(first.bytes.subarray(this.#writtenBytes));
       if (taken === 0) {

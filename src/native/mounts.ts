@@ -3,8 +3,11 @@
 import fs from 'node:fs';
 import { decodePath, type RelPath } from '../model/path.ts';
 import { currentPath, type WorkDir } from './beneath.ts';
+import { readProc } from './processes.ts';
 
 export interface Mount {
+  /** Unique on this machine while it is mounted, in whatever mount namespace. */
+  readonly id: string;
   /** The directory where it is mounted. */
   readonly point: string;
   /** `major:minor` of the file system. */
@@ -24,6 +27,12 @@ export function mountOf(path: string): Mount | undefined {
       (best, mount) => (best === undefined || mount.point.length >= best.point.length ? mount : best),
       undefined,
     );
+}
+
+/** The type of the file system of an open file, as in {@link Mount}; undefined if /proc does not tell. */
+export function typeOfOpen(fd: number): string | undefined {
+  const mountId = mountIdIn(readProc(process.pid, `fdinfo/${fd}`));
+  return mountId === undefined ? undefined : mounts().find(({ id }) => id === mountId)?.type;
 }
 
 /** What is mounted beneath the work directory, as it was when this object was made. */
@@ -57,17 +66,58 @@ function mountsBeneath({ fd }: WorkDir): readonly Mount[] {
   );
 }
 
+/**
+ * The file systems of the work directory: its own, and those that are mounted beneath it. Says of a descriptor whether it
+ * leads to one of them, because stat(2) of a file elsewhere may wait for a server that does not answer.
+ */
+export class FileSystems {
+  /** Empty if /proc does not tell. */
+  readonly #ours: ReadonlySet<string>;
+  /** By id of the mount. */
+  readonly #devices = new Map<string, string>();
+  readonly #seen = new Set<number>();
+
+  constructor(root: WorkDir) {
+    this.#learn(process.pid);
+    const own = this.#devices.get(mountIdIn(readProc(process.pid, `fdinfo/${root.fd}`)) ?? '');
+    this.#ours = new Set(own === undefined ? [] : [own, ...mountsBeneath(root).map(({ device }) => device)]);
+  }
+
+  /**
+   * `info`: the descriptor's text in proc_pid_fdinfo(5). Undefined if what it is on is mounted nowhere any more
+   * (MNT_DETACH, umount2(2)). True if that cannot be told on this machine.
+   */
+  have(pid: number, info: string): boolean | undefined {
+    const id = mountIdIn(info);
+    if (id === undefined || this.#ours.size === 0) return true;
+    if (!this.#devices.has(id)) this.#learn(pid);
+    const device = this.#devices.get(id);
+    return device === undefined ? undefined : this.#ours.has(device);
+  }
+
+  #learn(pid: number): void {
+    if (this.#seen.has(pid)) return;
+    this.#seen.add(pid);
+    for (const { id, device } of mounts(pid)) this.#devices.set(id, device);
+  }
+}
+
+/** None before Linux 3.15. */
+function mountIdIn(info = ''): string | undefined {
+  return /^mnt_id:\s*(\d+)/m.exec(info)?.[1];
+}
+
 function isAtOrBelow(path: string, point: string): boolean {
   return path === point || path.startsWith(point === '/' ? '/' : `${point}/`);
 }
 
-function mounts(): readonly Mount[] {
-  return readTable().split('\n').flatMap(parseLine);
+function mounts(pid: number | 'self' = 'self'): readonly Mount[] {
+  return readTable(pid).split('\n').flatMap(parseLine);
 }
 
-function readTable(): string {
+function readTable(pid: number | 'self'): string {
   try {
-    return decodePath(fs.readFileSync('/proc/self/mountinfo'));
+    return decodePath(fs.readFileSync(`/proc/${pid}/mountinfo`));
   } catch {
     return '';
   }
@@ -76,10 +126,10 @@ function readTable(): string {
 /** `36 35 98:0 /root /point rw,noatime master:1 - ext4 /dev/sda1 rw`; the optional fields end at the hyphen. */
 function parseLine(line: string): readonly Mount[] {
   const fields = line.split(' ');
-  const point = fields[4];
+  const [id = '', , device = '', , point] = fields;
   const type = fields[fields.indexOf('-', 6) + 1];
   if (point === undefined || type === undefined) return [];
-  return [{ point: unescaped(point), device: fields[2] ?? '', type, options: fields[5]?.split(',') ?? [] }];
+  return [{ id, point: unescaped(point), device, type, options: fields[5]?.split(',') ?? [] }];
 }
 
 /** Space, tab, line feed and backslash are octal there: `\040`. */

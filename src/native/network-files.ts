@@ -28,6 +28,14 @@ export function networkFileSystem(type: number): string | undefined {
   return NETWORK_TYPES.get(type >>> 0);
 }
 
+/** The same for its name in proc_pid_mountinfo(5): `nfs4`, `fuse.sshfs`. */
+export function isNetworkFileSystem(name: string): boolean {
+  const [family = ''] = name.split('.');
+  return [...NETWORK_TYPES.values(), 'virtiofs'].some(
+    (known) => family.replace(/\d+$/, '') === known.replace(/\d+$/, ''),
+  );
+}
+
 /** `f_type` of statfs(2). */
 export function fileSystemType(path: string): number {
   return fs.statfsSync(encodePath(path)).type;

@@ -1,8 +1,10 @@
 // Which files a process has open for writing, or mapped so, from proc_pid_fd(5), proc_pid_fdinfo(5) and proc_pid_maps(5).
-// Never takes a process that it may not look into for one that has no file open.
+// Never takes a process that it may not look into for one that has no file open, and never waits for a file system that
+// is not of the work directory.
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import { decodePath } from '../model/path.ts';
+import type { FileSystems } from './mounts.ts';
 import { readProc } from './processes.ts';
 
 const O_ACCMODE = 0o3;
@@ -14,6 +16,8 @@ export interface WritableDescriptor {
   readonly appends: boolean;
   /** The offset of the next write(2), bytes. */
   readonly position: number;
+  /** What proc_pid_fdinfo(5) says, for {@link FileSystems.have}. */
+  readonly info: string;
 }
 
 /** None if the process is gone, or is hidden from us. */
@@ -23,7 +27,9 @@ export function writableDescriptors(pid: number): readonly WritableDescriptor[] 
     const flags = Number.parseInt(/^flags:\s*([0-7]+)/m.exec(info)?.[1] ?? '', 8);
     if (Number.isNaN(flags) || (flags & O_ACCMODE) === fs.constants.O_RDONLY) return [];
     const position = Number(/^pos:\s*(\d+)/m.exec(info)?.[1] ?? 0);
-    return [{ link: `/proc/${pid}/fd/${fd}`, appends: (flags & fs.constants.O_APPEND) !== 0, position }];
+    return [
+      { link: `/proc/${pid}/fd/${fd}`, appends: (flags & fs.constants.O_APPEND) !== 0, position, info },
+    ];
   });
 }
 
@@ -33,10 +39,19 @@ export interface WritableFile {
   readonly inode: bigint;
 }
 
-/** Undefined if we may not look into the process: another user's, or not dumpable (prctl(2), PR_SET_DUMPABLE). */
-export function writableFiles(pid: number): readonly WritableFile[] | undefined {
+/**
+ * Those on these file systems. Undefined if we may not look into the process: another user's, or not dumpable (prctl(2),
+ * PR_SET_DUMPABLE); or if it cannot be told where one of its descriptors leads.
+ */
+export function writableFiles(pid: number, near: FileSystems): readonly WritableFile[] | undefined {
   if (!mayLookInto(pid)) return undefined;
-  const open = writableDescriptors(pid).flatMap(({ link }) => openFile(link));
+  const open: WritableFile[] = [];
+  for (const { link, info } of writableDescriptors(pid)) {
+    const path = pathOf(link);
+    const isNear = path === undefined ? false : near.have(pid, info);
+    if (isNear === undefined) return undefined;
+    if (path !== undefined && isNear) open.push(...openFile(link, path));
+  }
   const mapped = [...(readProc(pid, 'maps') ?? '').matchAll(/^\S+ .w.s (?:\S+ +){2}(\d+) +(\/.*)$/gm)].map(
     ([, inode = '', path = '']) => ({
       path: decodePath(Buffer.from(path, 'latin1')),
@@ -46,10 +61,18 @@ export function writableFiles(pid: number): readonly WritableFile[] | undefined 
   return [...open, ...mapped];
 }
 
-function openFile(link: string): readonly WritableFile[] {
+/** Undefined if it leads to no file with a name, or is closed. */
+function pathOf(link: string): string | undefined {
   try {
     const path = decodePath(fs.readlinkSync(link, { encoding: 'buffer' }));
-    if (!path.startsWith('/') || path.endsWith(' (deleted)')) return [];
+    return path.startsWith('/') && !path.endsWith(' (deleted)') ? path : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function openFile(link: string, path: string): readonly WritableFile[] {
+  try {
     const stat = fs.statSync(link, { bigint: true });
     return stat.isFile() ? [{ path, inode: stat.ino }] : [];
   } catch {

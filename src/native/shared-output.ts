@@ -3,6 +3,8 @@
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import { lastErrno, libcFunction } from './libc.ts';
+import { typeOfOpen } from './mounts.ts';
+import { isNetworkFileSystem } from './network-files.ts';
 import { pollNow, POLLOUT } from './poll.ts';
 
 /** If a reader takes nothing for this long, the message is lost: capturing goes on. */
@@ -41,6 +43,8 @@ export interface TryWrite {
    * all count as taken.
    */
   write(bytes: Buffer): number;
+  /** True while bytes that were taken are on their way to a file server. */
+  readonly isBusy: boolean;
   /** Closes what {@link openTryWrite} opened. */
   close(): void;
 }
@@ -54,27 +58,56 @@ const WITHOUT_WAITING = 0x40 | 0x4000;
 /** What a pipe takes without waiting, on every system, if poll(2) calls it writable (PIPE_BUF of POSIX). */
 const PIPE_BYTES = 512;
 
-/** Chooses the way that fits `fd`: a file, pipe, terminal or socket. Never throws. */
-export function openTryWrite(fd: number): TryWrite {
+/**
+ * Chooses the way that fits `fd`: a file, pipe, terminal or socket. Never throws. `hasRoom` is called when bytes have
+ * arrived that were on their way.
+ */
+export function openTryWrite(fd: number, hasRoom: () => void): TryWrite {
   try {
+    // Also fstat(2) may wait for the server.
+    if (isNetworkFileSystem(typeOfOpen(fd) ?? '')) return writtenAside(fd, hasRoom);
     const stat = fs.fstatSync(fd);
-    if (stat.isFile())
-      return { write: (bytes) => written(() => fs.writeSync(fd, bytes), bytes), close: nothing };
-    if (stat.isSocket()) return { write: orWithoutLibc(fd, sent), close: nothing };
+    if (stat.isFile()) return tryWrite((bytes) => written(() => fs.writeSync(fd, bytes), bytes));
+    if (stat.isSocket()) return tryWrite(orWithoutLibc(fd, sent));
     const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = fs.constants;
     // An open file description of our own, with its own flags (proc(5), /proc/pid/fd; open(2)).
     const own = fs.openSync(`/proc/self/fd/${fd}`, O_WRONLY | O_NONBLOCK | O_NOCTTY);
-    return {
-      write: (bytes) => written(() => fs.writeSync(own, bytes), bytes),
-      close: () => fs.closeSync(own),
-    };
+    return tryWrite(
+      (bytes) => written(() => fs.writeSync(own, bytes), bytes),
+      () => fs.closeSync(own),
+    );
   } catch {
     // Another user's terminal, no /proc, or a FIFO without a reader now.
   }
-  return { write: orWithoutLibc(fd, writtenAfterPoll), close: nothing };
+  return tryWrite(orWithoutLibc(fd, writtenAfterPoll));
 }
 
-function nothing(): void {}
+function tryWrite(write: TryWrite['write'], close: TryWrite['close'] = () => undefined): TryWrite {
+  return { write, isBusy: false, close };
+}
+
+/**
+ * A file server may not answer for hours, and so each write waits in a thread. A log on a home directory is the rule on
+ * clusters.
+ */
+function writtenAside(fd: number, hasRoom: () => void): TryWrite {
+  let isBusy = false;
+  return {
+    write: (bytes) => {
+      if (isBusy) return 0;
+      isBusy = true;
+      fs.write(fd, bytes, 0, bytes.length, null, () => {
+        isBusy = false;
+        hasRoom();
+      });
+      return bytes.length;
+    },
+    get isBusy() {
+      return isBusy;
+    },
+    close: () => undefined,
+  };
+}
 
 /** Writes even if koffi cannot be loaded, as the text may be the message about that. */
 function orWithoutLibc(fd: number, write: (fd: number, bytes: Buffer) => number): TryWrite['write'] {

@@ -1,6 +1,6 @@
 // Which file systems are shared by the network: there a write by another node causes no event.
 import { describe, expect, it } from 'vitest';
-import { networkFileSystem } from '../../src/native/network-files.ts';
+import { isNetworkFileSystem, networkFileSystem } from '../../src/native/network-files.ts';
 
 describe('networkFileSystem', () => {
   it.each([
@@ -14,4 +14,18 @@ describe('networkFileSystem', () => {
   ])('knows 0x%x as %s', (type, name) => {
     expect(networkFileSystem(type)).toBe(name);
   });
+});
+
+it.each([
+  ['nfs', true],
+  ['nfs4', true],
+  ['smb3', true],
+  ['fuse', true],
+  ['fuse.sshfs', true],
+  ['virtiofs', true],
+  ['ext4', false],
+  ['tmpfs', false],
+  ['fuseblk', false],
+])('%s is one: %s', (name, isOne) => {
+  expect(isNetworkFileSystem(name)).toBe(isOne);
 });

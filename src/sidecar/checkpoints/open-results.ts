@@ -7,6 +7,7 @@ import { sameContentFingerprint } from '../../model/file/file-state.ts';
 import type { Generation } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
 import { factsBeneath, openBeneath } from '../../native/files.ts';
+import { FileSystems } from '../../native/mounts.ts';
 import { type WritableDescriptor, writableDescriptors } from '../../native/open-files.ts';
 import type { FoundFile } from '../../watch/scan.ts';
 import type { Witness } from '../../watch/witness.ts';
@@ -118,8 +119,10 @@ export class OpenResults {
     if (files.length === 0) return;
     const byInode = new Map(files.map(({ path, facts }) => [`${facts.dev}:${facts.ino}`, { path, facts }]));
     const manners = new Map<RelPath, boolean>();
+    const near = new FileSystems(this.#parts.context.root);
     for (const pid of this.#parts.witness?.pids() ?? []) {
       for (const descriptor of writableDescriptors(pid)) {
+        if (near.have(pid, descriptor.info) !== true) continue;
         const file = byInode.get(inodeOf(descriptor) ?? '');
         if (file === undefined) continue;
         // The file, and its writer's position with it, may have grown since our look.
