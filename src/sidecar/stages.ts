@@ -154,7 +154,7 @@ export function connect({ context, files, gauges, live, ...stages }: Stages): vo
     } else if (before.pushing && !fileState.pushing) generations.memberPushed(fileState.path);
   });
   results.onNamed = stored;
-  context.ledger.isNamed = (one) => results.isNamed(one, files.get(one.path, 'result')?.durable);
+  context.ledger.isNamed = (one) => results.isNamed(one, files.get(one.path, 'result'));
   generations.begin();
   recorder.begin();
   stages.openCheckpoints.begin();

@@ -79,7 +79,7 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
     const first = ground.run(options, `${RANDOM}; echo one >&3; echo 1 > k.chk; sleep 600`);
     await until(() => last()?.generations.length === 1, 'the checkpoint');
     expect(last()?.generations[0]?.behind).toEqual([
-      { path: 'traj.dat', open: true, size: 26, mtimeNs: expect.any(String), over: '' },
+      { path: 'traj.dat', open: true, size: 26, mtimeNs: expect.any(String), over: [] },
     ]);
     killTree(first.pid);
     await first.status;

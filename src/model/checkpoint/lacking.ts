@@ -14,7 +14,8 @@ export function resultsBehind({ behind = [], companions }: Generation): readonly
 
 /**
  * True if the object under the result's name holds this state, or a later one of the same or a later attempt. A later
- * state may have an older mtime (cp -p, tar): only what stood there before tells.
+ * state may have an older mtime, or the same (cp -p, tar, touch -r): only that it is none of the older ones tells.
+ * Where nobody knows those, size and mtime must do.
  */
 export function isStateStored(
   stored: Pick<StoredFile, 'attempt' | 'push' | 'size' | 'mtimeNs'>,
@@ -22,8 +23,9 @@ export function isStateStored(
   attempt: number,
 ): boolean {
   if (stored.attempt !== attempt) return stored.attempt > attempt;
-  const isSame = stored.size === size && stored.mtimeNs === mtimeNs;
-  return isSame || (over !== undefined && stored.push !== over);
+  return over === undefined
+    ? stored.size === size && stored.mtimeNs === mtimeNs
+    : !over.includes(stored.push);
 }
 
 /** What a resume from this set lacks: what the set itself records, and the `lost` ones that it was ahead of. */

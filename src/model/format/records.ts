@@ -100,10 +100,10 @@ const behind = z.object({
   size,
   mtimeNs,
   /**
-   * The push that stood under its name then; '' for none. What the attempt puts there after it is this state or a later
-   * one. Absent: an older state might still come.
+   * The pushes of all older states: of the one under its name then, and of those beside it. Any other that the attempt
+   * puts there is this state or a later one. Absent: an older state of another push might still come.
    */
-  over: z.string().optional(),
+  over: z.array(z.string()).optional(),
   /** It was closed before the last of the members. If no process died before that, a living process closed it. */
   followed: z.boolean().optional(),
 });

@@ -1,12 +1,7 @@
 // Sends results as push.ts asks, notes them in the ledger, and says which local copies may be reclaimed because a
 // record names their bytes.
 import { reasonOf } from '../../model/errors.ts';
-import {
-  type Durable,
-  type FileState,
-  type Fingerprint,
-  sameFingerprint,
-} from '../../model/file/file-state.ts';
+import { type FileState, type Fingerprint, sameFingerprint } from '../../model/file/file-state.ts';
 import { isStateStored } from '../../model/checkpoint/lacking.ts';
 import type { ManifestPatterns } from '../../model/file/manifest.ts';
 import { partialKey } from '../../model/format/keys.ts';
@@ -185,14 +180,16 @@ export class Results {
   }
 
   /** True if this state of the result, or a later one, stands under its name. */
-  isNamed(behind: Behind, durable: Durable | undefined): boolean {
+  isNamed(behind: Behind, file: FileState | undefined): boolean {
     const { ledger, attempt } = this.#context;
     const { path, size, mtimeNs } = behind;
-    if (durable === undefined || this.staged.newest(path) !== undefined) return false;
-    const { fingerprint } = durable;
+    if (file?.durable === undefined || this.staged.newest(path) !== undefined) return false;
+    const { fingerprint } = file.durable;
+    const isNewest = !file.pending && !file.pushing;
+    // It may have been found unchanged: then nothing new stands there.
+    if (isNewest && fingerprint.size === size && fingerprint.mtimeNs === mtimeNs) return true;
     const stored = ledger.results.get(path);
-    const isSame = fingerprint.size === size && fingerprint.mtimeNs === mtimeNs;
-    return isSame || (stored !== undefined && isStateStored(stored, behind, attempt));
+    return stored !== undefined && isStateStored(stored, behind, attempt);
   }
 
   /** The number of paths for which this run has kept an older object. */

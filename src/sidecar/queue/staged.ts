@@ -79,6 +79,11 @@ export class Staged {
     return this.#objects.get(path)?.at(-1);
   }
 
+  /** Those of the path, oldest first. */
+  of(path: RelPath): readonly StagedObject[] {
+    return this.#objects.get(path) ?? [];
+  }
+
   /** The newest of each path. */
   *objects(): Generator<readonly [RelPath, StagedObject]> {
     for (const [path, objects] of this.#objects) {

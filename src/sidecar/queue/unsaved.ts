@@ -31,7 +31,7 @@ type UnsavedContext = Needs<'root' | 'manifest' | 'now' | 'resumed' | 'ledger'>;
 export interface UnsavedSources {
   readonly files: Pick<Files, 'get' | 'outstanding' | 'recent'>;
   readonly watcher: Pick<Watcher, 'unclosed'>;
-  readonly staged: Pick<Staged, 'objects' | 'newest'>;
+  readonly staged: Pick<Staged, 'objects' | 'of'>;
 }
 
 export class Unsaved {
@@ -71,8 +71,14 @@ export class Unsaved {
       const close = contentClose(this.#context, lastClose, state);
       return close !== undefined && isInOrder(close.how) && close.seq < (upTo ?? 0);
     };
-    const add = (path: RelPath, { size, mtimeNs }: Written, open: boolean, followed: boolean): void => {
-      const over = this.#standsBefore(path, open);
+    const add = (
+      path: RelPath,
+      state: Written & { push?: string },
+      open: boolean,
+      followed: boolean,
+    ): void => {
+      const { size, mtimeNs } = state;
+      const over = this.#pushesBefore(path, open, state.push);
       const more = { ...(over === undefined ? {} : { over }), ...(followed ? { followed } : {}) };
       behind.set(path, { path, open, size, mtimeNs, ...more });
     };
@@ -90,13 +96,15 @@ export class Unsaved {
   }
 
   /** As {@link Behind.over}: what an older close, or a dead sidecar, has sent may come under the name yet. */
-  #standsBefore(path: RelPath, open: boolean): string | undefined {
+  #pushesBefore(path: RelPath, open: boolean, own: string | undefined): string[] | undefined {
     const { resumed, ledger } = this.#context;
     const { files, staged } = this.#sources;
     const { pushing = false, closedAgain = false, failedTries = 0 } = files.get(path, 'result') ?? {};
     const isOlderSent = (pushing && (closedAgain || open)) || failedTries > 0;
-    if (resumed !== undefined || isOlderSent || staged.newest(path) !== undefined) return undefined;
-    return ledger.results.get(path)?.push ?? '';
+    if (resumed !== undefined || isOlderSent) return undefined;
+    const named = ledger.results.get(path);
+    const older = [...(named === undefined ? [] : [named]), ...staged.of(path).map(({ file }) => file)];
+    return older.map(({ push }) => push).filter((push) => push !== own);
   }
 
   /** True if it was written, without a close, since its content was stored or since before the task started. */

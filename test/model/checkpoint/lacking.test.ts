@@ -72,7 +72,7 @@ it('names those that are many by their first ten', () => {
 });
 
 describe('a stored object holds a state that a set of attempt 2 was ahead of', () => {
-  const behind = { ...state('r', false, 10), over: 'p1' };
+  const behind = { ...state('r', false, 10), over: ['p1'] };
   const stored = (attempt: number, n: number, push: string): StoredFile =>
     ({ path: 'r', attempt, push, size: n, mtimeNs: `${n}` }) as StoredFile;
 
@@ -80,6 +80,7 @@ describe('a stored object holds a state that a set of attempt 2 was ahead of', (
     ['that very state', stored(2, 10, 'p2'), true],
     ['what the same attempt put there later, whatever its mtime', stored(2, 9, 'p2'), true],
     ['not what stood there before, whatever its mtime', stored(2, 11, 'p1'), false],
+    ['not what stood there before, though its size and mtime are the same', stored(2, 10, 'p1'), false],
     ['what a later attempt put there, whatever its clock said', stored(3, 1, 'p2'), true],
     ['not what an earlier attempt put there, whatever its clock said', stored(1, 99, 'p2'), false],
   ])('when it is %s', (_, one, expected) => {

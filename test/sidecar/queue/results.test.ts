@@ -180,6 +180,19 @@ it('no object of a result is deleted while it is pushed', async () => {
   expect([...store.objects.keys()]).toEqual(['r.dat.1.zst']);
 });
 
+it.each([
+  ['the newest close has been found unchanged', { pending: false, pushing: false }, true],
+  ['the newest close waits for its push', { pending: true, pushing: false }, false],
+  ['the newest close is being pushed', { pending: true, pushing: true }, false],
+])('a state with the size and mtime of what is stored has its name if %s', async (_, how, isNamed) => {
+  await push(SMALL);
+  const over = [...ledgerResults.values()].map((one) => one.push);
+  const size = SMALL.length;
+  const durable = { fingerprint: { dev: '1', ino: '1', ctimeNs: '1', size, mtimeNs }, md5: 'same', size };
+  const behind = { path: 'r.dat', open: false, size, mtimeNs, over };
+  expect(results.isNamed(behind, { ...FILE, ...how, durable })).toBe(isNamed);
+});
+
 describe('a result that a death may have closed', () => {
   const KEY = 'r.dat.1';
   const PARTIAL = 'r.dat.1.partial-1';

@@ -50,10 +50,13 @@ const ignore = (): void => undefined;
 const sources = (): UnsavedSources => ({
   files: fileStates,
   watcher: { unclosed: () => unclosed },
-  staged: { objects: stagedObjects, newest: (path) => new Map(staged).get(path) },
+  staged: {
+    objects: stagedObjects,
+    of: (path) => staged.flatMap(([at, one]) => (at === path ? one : [])),
+  },
 });
 function* stagedObjects(): Generator<readonly [string, StagedObject]> {
-  yield* staged;
+  yield* new Map(staged);
 }
 const open = (name: string, text: string): void => {
   const fd = fs.openSync(path.join(root.path, name), 'a');
@@ -163,7 +166,7 @@ describe('a set is ahead of', () => {
     return { size, mtimeNs };
   };
   const stage = (name: string, one: Close | undefined): void => {
-    const file = { path: name, size: 7, mtimeNs: '70' };
+    const file = { path: name, size: 7, mtimeNs: '70', push: `staged ${staged.length}` };
     staged.push([name, { file, close: one } as StagedObject]);
   };
   const onItsWay = (name: string, atMs: number): void =>
@@ -172,7 +175,7 @@ describe('a set is ahead of', () => {
   it('an open file, in its present state', () => {
     unclosed = ['r.new'];
     open('r.new', 'a');
-    expect(unsaved.behind(SET)).toEqual([{ path: 'r.new', open: true, ...now('r.new'), over: '' }]);
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.new', open: true, ...now('r.new'), over: [] }]);
   });
 
   it('a file that is being sent, and follows it if that was closed before the last of its members', () => {
@@ -180,26 +183,26 @@ describe('a set is ahead of', () => {
     onItsWay('r.before', CHECKPOINT_MS);
     onItsWay('r.after', CHECKPOINT_MS + 1);
     expect(unsaved.behind(SET)).toEqual([
-      { path: 'r.before', open: false, ...now('r.before'), over: '', followed: true },
-      { path: 'r.after', open: false, ...now('r.after'), over: '' },
+      { path: 'r.before', open: false, ...now('r.before'), over: [], followed: true },
+      { path: 'r.after', open: false, ...now('r.after'), over: [] },
     ]);
   });
 
   it('a file that was written again since that close and not closed, and does not follow it', () => {
     write('r.again', 'half', CHECKPOINT_MS + 10);
     onItsWay('r.again', CHECKPOINT_MS);
-    expect(unsaved.behind(SET)).toEqual([{ path: 'r.again', open: false, ...now('r.again'), over: '' }]);
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.again', open: false, ...now('r.again'), over: [] }]);
   });
 
   it('a file that its writer has open again, and does not follow it', () => {
     write('r.open', 'a');
     closed('r.open', { pending: true, blocked: true, durable: undefined, lastClose: close(CHECKPOINT_MS) });
-    expect(unsaved.behind(SET)).toEqual([{ path: 'r.open', open: true, ...now('r.open'), over: '' }]);
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.open', open: true, ...now('r.open'), over: [] }]);
   });
 
-  it.each<[string, Partial<FileState>, string | undefined]>([
-    ['names what stood there, as nothing older can come', { pending: true }, 'p1'],
-    ['also while this very state is sent', { pushing: true }, 'p1'],
+  it.each<[string, Partial<FileState>, string[] | undefined]>([
+    ['names what stood there, as nothing older can come', { pending: true }, ['p1']],
+    ['also while this very state is sent', { pushing: true }, ['p1']],
     ['does not, while an older state is sent', { pushing: true, closedAgain: true }, undefined],
     [
       'does not, after a push that was refused or never answered',
@@ -220,28 +223,35 @@ describe('a set is ahead of', () => {
     stage('r.after', close(CHECKPOINT_MS + 1));
     stage('r.inherited', undefined);
     expect(unsaved.behind(SET)).toEqual([
-      { path: 'r.before', open: false, size: 7, mtimeNs: '70', followed: true },
+      { path: 'r.before', open: false, size: 7, mtimeNs: '70', over: [], followed: true },
     ]);
+  });
+
+  it('a staged file that stands beside older ones, also under its name: each of them is named', () => {
+    pushes.set('r.dat', { push: 'p1' });
+    stage('r.dat', close(CHECKPOINT_MS - 1));
+    stage('r.dat', close(CHECKPOINT_MS));
+    expect(unsaved.behind(SET).map(({ over }) => over)).toEqual([['p1', 'staged 0']]);
   });
 
   it('the newer state of a staged file that was opened again', () => {
     stage('r.log', close(CHECKPOINT_MS));
     unclosed = ['r.log'];
     open('r.log', 'a');
-    expect(unsaved.behind(SET)).toEqual([{ path: 'r.log', open: true, ...now('r.log') }]);
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.log', open: true, ...now('r.log'), over: ['staged 0'] }]);
   });
 
   it('a file that only a walk has found, and does not follow it, whenever it was written', () => {
     write('r.found', 'a', CHECKPOINT_MS - 1);
     const lastClose = { ...close(CHECKPOINT_MS), how: 'scan' } as const;
     closed('r.found', { pending: true, durable: undefined, lastClose });
-    expect(unsaved.behind(SET)).toEqual([{ path: 'r.found', open: false, ...now('r.found'), over: '' }]);
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.found', open: false, ...now('r.found'), over: [] }]);
   });
 
   it('a file that was written before its members and closed after them, and does not follow it', () => {
     write('r.late', 'a', CHECKPOINT_MS - 1);
     onItsWay('r.late', CHECKPOINT_MS + 1);
-    expect(unsaved.behind(SET)).toEqual([{ path: 'r.late', open: false, ...now('r.late'), over: '' }]);
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.late', open: false, ...now('r.late'), over: [] }]);
   });
 
   it('no file that is gone', () => {

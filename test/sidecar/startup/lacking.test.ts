@@ -132,10 +132,11 @@ it.each([
   ['what the same attempt put there after the set', { mtimeNs: '9', push: 'later' }, false],
   ['one of a later attempt', { attempt: 3, mtimeNs: '1' }, false],
   ['what stood there before the set, with a newer time', { mtimeNs: '11', push: 'before' }, true],
+  ['what stood there before the set, with the same time', { push: 'before' }, true],
   ['one of an earlier attempt', { attempt: 1, mtimeNs: '11' }, true],
 ])('when a record names %s of the result: %o', async (_, facts, isLacking) => {
   const expected = isLacking ? ['frame false 2'] : [];
-  const state = { ...behind('frame', false), over: 'before' };
+  const state = { ...behind('frame', false), over: ['before'] };
   expect(await lacks([state], { results: [stored('frame', facts)] })).toEqual(expected);
 });
 

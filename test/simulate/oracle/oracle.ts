@@ -49,6 +49,7 @@ const FAILURES: ReadonlySet<number> = new Set([70, 137, 143]);
 /** The attempt did not begin: the store gave no answer to rely on. */
 const UNAVAILABLE = 69;
 const INTERNAL = 70;
+const FENCED = 76;
 /** Faults that leave the launcher and the sidecar time to store everything. */
 const ORDERLY: ReadonlySet<Fault['kind']> = new Set(['term', 'task-dies']);
 /** Has no place in the order of closes. */
@@ -299,6 +300,10 @@ export class Oracle {
     const isTwice =
       this.#options.plan.command === 'watch' && faults.filter(({ kind }) => kind === 'term').length > 1;
     if (isOrderly && !isTwice) this.#drained();
+    // Another attempt has the index: nobody goes on from what this one has closed last.
+    if (status === FENCED)
+      for (const [path, { attempt }] of this.#lastClosed)
+        if (attempt === this.#attempts) this.#lastClosed.delete(path);
     this.#saysWhatIsNamed();
     // If nobody reports the end of the task, 0 only says what became of what was seen.
     if (status !== 0 || this.isBlind || newest?.kind === 'ended') return;
