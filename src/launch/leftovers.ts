@@ -14,6 +14,7 @@ import {
   descendants,
   lifeOf,
   processesWithEnvironment,
+  processTable,
   readStat,
   sendSignal,
 } from '../native/processes.ts';
@@ -173,6 +174,7 @@ export async function endLeftovers(options: LeftoverOptions): Promise<LeftoversE
     const elsewhere = mayWrite ? processesElsewhere(options) : [];
     // oxlint-disable-next-line no-await-in-loop -- look after look
     const writers = await options.writers.among([...members, ...elsewhere]);
+    let isTasksOwn: ((group: number) => boolean) | undefined;
     const isStuck = ({ killedAtMs }: Told): boolean => nowMs - (killedAtMs ?? nowMs) >= AFTER_SIGKILL_MS;
     const left = new Map<number, Told>();
     for (const pid of members) {
@@ -189,7 +191,10 @@ export async function endLeftovers(options: LeftoverOptions): Promise<LeftoversE
         terminate(pid);
       }
       const isDue = nowMs >= Math.min(one.atMs + KILL_AFTER_MS, options.killAtMs() ?? Infinity);
-      if (isDue) kill(pid, writers);
+      if (isDue) {
+        isTasksOwn ??= writers.size === 0 ? groupsOfTask() : () => false;
+        kill(pid, isTasksOwn);
+      }
       left.set(pid, { ...one, killedAtMs: one.killedAtMs ?? (isDue ? nowMs : undefined) });
     }
     const stuck = [...left].flatMap(([pid, one]) => (isStuck(one) ? [pid] : []));
@@ -220,14 +225,30 @@ function terminate(pid: number): void {
 }
 
 /**
- * With all of its group, unless that is ours or holds a writer: who forks faster than we look escapes a signal to one
+ * With all of its group, if nobody else is in that and no writer: who forks faster than we look escapes a signal to one
  * process, and none to a group (fork(2) fails while a signal for the group is pending).
  */
-function kill(pid: number, writers: ReadonlySet<number>): void {
+function kill(pid: number, isTasksOwn: (group: number) => boolean): void {
   const group = readStat(pid)?.group ?? 0;
+  sendSignal(isTasksOwn(group) ? -group : pid, 'SIGKILL');
+}
+
+/**
+ * Tells which process groups hold only processes below us. A process of the task can join any group of its session
+ * (setpgid(2)), also one of a user whom it may not signal. One whose parent has gone meanwhile is taken for the task's.
+ */
+function groupsOfTask(): (group: number) => boolean {
+  const table = processTable();
+  const isForeign = (pid: number): boolean => {
+    if (pid === process.pid) return false;
+    const parent = table.get(pid)?.parent;
+    // 0: the parent of the first process of a PID namespace, and of what comes from outside of it.
+    return pid === 0 || (parent !== undefined && isForeign(parent));
+  };
+  const foreign = new Set([...table].flatMap(([pid, { group }]) => (isForeign(pid) ? [group] : [])));
+  const own = table.get(process.pid)?.group;
   // 0: the group of a process outside of our namespace.
-  const isTheirs = group > 1 && group !== readStat(process.pid)?.group && writers.size === 0;
-  sendSignal(isTheirs ? -group : pid, 'SIGKILL');
+  return (group) => group > 1 && group !== own && !foreign.has(group);
 }
 
 /**

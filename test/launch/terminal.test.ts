@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { buildLauncher, createLab, fixture, stateOf, until, watch } from './harness.ts';
+import { buildLauncher, createLab, fixture, isRunning, stateOf, until, watch } from './harness.ts';
 import type { Lab, Launcher } from './harness.ts';
 
 const CTRL_C = '\u0003';
@@ -96,5 +96,25 @@ describe('in a terminal', () => {
     type('hello\n');
     await until('ended', () => lab.lines('ended').length === 1);
     expect(lab.lines('answer')).toEqual(['got hello']);
+  });
+
+  test('what the task leaves in another job of the shell is ended, and the job is not', async () => {
+    const joins = `import os, signal, time
+job = int(open('job').read())
+if os.fork() == 0:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.setpgid(0, job)
+    open('left', 'w').write(str(os.getpid()))
+    time.sleep(1000)
+while not os.path.exists('left'): time.sleep(0.01)`;
+    await openTerminal(['python3', '-c', joins]);
+    type('sleep 1000 & echo $! >job\n');
+    type('eval "$CAPTURE_LINE"; echo "status $?" >>ended\n');
+    await until('ended', () => lab.lines('ended').length === 1);
+    expect(lab.lines('ended')).toEqual(['status 0']);
+    expect(isRunning(Number(lab.lines('left')[0]))).toBe(false);
+    const job = Number(lab.lines('job')[0]);
+    expect(isRunning(job)).toBe(true);
+    process.kill(job, 'SIGKILL');
   });
 });
