@@ -3,8 +3,12 @@
 import type { Mistake } from '../model/errors.ts';
 import { showPath } from '../model/path.ts';
 
-/** The form of an index: it is part of object keys. */
-export const INDEX = /^[A-Za-z0-9_-]{1,64}$/;
+/**
+ * The form of an index: it ends object keys. So it is none of the words that end keys themselves: `x.1.zst` would be the
+ * compressed `x` of index 1, and the `x.1` of an index `zst`.
+ */
+export const INDEX = /^(?!(?:zst|age|gpg|partial-\d+)$)[A-Za-z0-9_-]{1,64}$/;
+const INDEX_HINT = 'an index has 1 to 64 letters, digits, _ and -, and is not zst, age, gpg or partial-1';
 /** Attributes of a ClassAd that are recorded; their names are case-insensitive. */
 const CONDOR_NAMES = ['ProcId', 'ClusterId', 'NumJobStarts', 'JobBatchName'] as const;
 
@@ -112,7 +116,7 @@ export interface SourcedValue {
 
 /**
  * `given` overrides every scheduler; of several schedulers the innermost counts. An index that is not 1 to 64 letters,
- * digits, `_` and `-` is a mistake, because it is part of object keys.
+ * digits, `_` and `-` is a mistake ({@link INDEX}), because it is part of object keys.
  */
 export function identify(
   env: NodeJS.ProcessEnv,
@@ -124,7 +128,7 @@ export function identify(
   if (found !== undefined && !INDEX.test(found.value)) {
     return {
       message: `${found.source} '${showPath(found.value)}': not an index`,
-      hint: 'an index has 1 to 64 letters, digits, _ and -: --index 3',
+      hint: `${INDEX_HINT}: --index 3`,
     };
   }
   const scheduler = { ...recorded(env), ...condor };

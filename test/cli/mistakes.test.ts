@@ -135,6 +135,8 @@ describe('a mistake', () => {
     [['--metrics', 'node:65536', ...TASK], "--metrics 'node:65536': not a port, 1 to 65535"],
     [['--index', 'a b', ...TASK], "--index 'a b': not an index"],
     [['--index', '', ...TASK], "--index '': not an index"],
+    [['--index', 'zst', ...TASK], "--index 'zst': not an index"],
+    [['--index', 'partial-1', ...TASK], "--index 'partial-1': not an index"],
     [['--task-name', 'a/b', ...TASK], "--task-name 'a/b': not a task name"],
     [['--run', '', ...TASK], "--run '': not a run id"],
     [['--to', 'gs://lab', ...TASK], "--to 'gs://lab': no such kind of store | --to s3://"],
