@@ -31,7 +31,7 @@ const SOURCES = {
   'src/native/libc.ts': 'libc',
   'src/native/memory.ts': 'memory',
   'src/native/zstd.ts': 'zstd',
-  'src/store/s3/transport.ts': 'transport',
+  'src/store/http/transport.ts': 'transport',
 };
 /** Packages, and their replacements. */
 const PACKAGES = { '@smithy/signature-v4': 'signature' };

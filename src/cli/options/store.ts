@@ -22,7 +22,7 @@ function specOf(
   return { flags: `--${name} ${argument}`, help, on: ALL, read, ...(isRepeated ? { kind: 'list' } : {}) };
 }
 
-/** The part of S3's limit for prefixes that the rest leaves (store/s3/url.ts). */
+/** The part of a prefix that the rest leaves (store/contract/prefix.ts). */
 const NAMESPACE_LENGTH = 64;
 
 /** It becomes directories, or parts of keys. */

@@ -2,7 +2,7 @@
 // resources at their end. The retry budget is a time, not a number of tries: an outage of half a minute must cost a
 // pause, never a file.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Shares } from '../../model/shares.ts';
+import type { Share, Shares } from '../../model/shares.ts';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import { StoreError } from './store.ts';
 
@@ -14,6 +14,21 @@ export type Connections = Shares<Promise<Connection>>;
 
 export interface Connection {
   close(): void;
+}
+
+/** A connection that all stores with this key share. */
+export async function sharedConnection<C extends Connection>(
+  connections: Connections,
+  key: string,
+  open: () => Promise<C>,
+): Promise<C> {
+  const share = connections.take(key, open) as Share<Promise<C>>;
+  try {
+    return { ...(await share.value), close: () => void share.release() };
+  } catch (error) {
+    await share.release();
+    throw error;
+  }
 }
 
 /** How a kind of failure is retried: the pauses between tries, and a factor for the budget. */

@@ -1,25 +1,13 @@
 // Parses answers of a server: text, S3's XML, and errors. A status of 200 proves nothing: the content that S3 promises
 // for it must be there.
 import { parseXML } from '@aws-sdk/xml-builder';
-import { timedOut } from '../../model/errors.ts';
-import { startTimer } from '../../native/clock.ts';
-import { type Answer, Unanswered } from './transport.ts';
-
-/** Far more than a page of 1,000 keys that are all escaped. A longer answer is not from S3. */
-const LONGEST_BYTES = 16 * 2 ** 20;
+import { NotFromStore, promised, textOf } from '../http/body.ts';
+import type { Answer } from '../http/transport.ts';
 
 /** Elements, end tags and attributes: a page of 1,000 keys has about 25,000. */
 const MOST_MARKS = 100_000;
 /** Characters without any markup: a key has at most 3 KiB, a token somewhat more. */
 const LONGEST_TEXT = 64 * 1024;
-
-/** A successful status without the content that S3 promises for it. What the request has done is unknown. */
-export class NotFromS3 extends Error {
-  constructor(lacks: string) {
-    super(`the answer has no ${lacks}`);
-    this.name = 'NotFromS3';
-  }
-}
 
 /** An error of the server. Its name is S3's error code, or `Unknown` if the answer has none (HEAD, load balancers). */
 export class Refusal extends Error {
@@ -30,12 +18,6 @@ export class Refusal extends Error {
     this.name = code;
     this.status = status;
   }
-}
-
-/** A field that S3 always sends. Throws {@link NotFromS3} if it is missing or empty. */
-export function promised<T>(value: T | undefined, name: string): T {
-  if (value === undefined || value === '') throw new NotFromS3(name);
-  return value;
 }
 
 /** The ETag of a multipart upload ends with a dash and the number of its parts, so it does not match. */
@@ -61,14 +43,9 @@ export interface Xml {
 /** The root element of an answer. A successful status may contain an error (CompleteMultipartUpload, CopyObject). */
 export async function xmlOf(answer: Answer): Promise<Xml> {
   const root = rootOf(await textOf(answer));
-  if (root === undefined) throw new NotFromS3('document');
+  if (root === undefined) throw new NotFromStore('document');
   if (root.name === 'Error') throw new Refusal(answer.status, root.text('Code') ?? UNKNOWN);
   return root;
-}
-
-/** Reads the rest of an answer without content, so that its socket can be reused. */
-export function drained(answer: Answer): Promise<void> {
-  return taken(answer, () => undefined);
 }
 
 const UNKNOWN = 'Unknown';
@@ -77,30 +54,6 @@ const UNKNOWN = 'Unknown';
 export async function refusalOf(answer: Answer): Promise<Refusal> {
   const text = await textOf(answer).catch(() => '');
   return new Refusal(answer.status, rootOf(text)?.text('Code') ?? UNKNOWN);
-}
-
-/** The whole answer as text. */
-export async function textOf(answer: Answer): Promise<string> {
-  const chunks: Buffer[] = [];
-  await taken(answer, (chunk) => chunks.push(chunk));
-  return Buffer.concat(chunks).toString();
-}
-
-/** Without an encoding: most answers are empty, and Node would create a decoder for each. */
-function taken({ body, textMs }: Answer, take: (chunk: Buffer) => void): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let bytes = 0;
-    const late = (): unknown => body.destroy(new Unanswered(timedOut('no whole answer in time'), false));
-    const timer = startTimer(textMs, late);
-    for (const end of ['end', 'error', 'close']) body.once(end, () => timer.cancel());
-    body.on('data', (chunk: Buffer) => {
-      take(chunk);
-      bytes += chunk.length;
-      if (bytes > LONGEST_BYTES) body.destroy(new NotFromS3('end'));
-    });
-    body.once('end', resolve);
-    body.once('error', reject);
-  });
 }
 
 function rootOf(text: string): (Xml & { readonly name: string }) | undefined {

@@ -9,7 +9,8 @@ import type { StoreSettings } from '../../model/format/settings.ts';
 import { untilAborted } from '../../model/waiting.ts';
 import { retrying } from '../contract/driver.ts';
 import { type Access, StoreError, type OnTry, type StoreUse } from '../contract/store.ts';
-import { promised, refusalOf, xmlOf } from './answer.ts';
+import { refusalOf, xmlOf } from './answer.ts';
+import { promised } from '../http/body.ts';
 import type { Keys, KeySource } from './credentials.ts';
 import {
   type BucketLocation,
@@ -18,10 +19,12 @@ import {
   newKeySource,
   refuseControlCharacters,
 } from './environment.ts';
+import { escaped, escapedPath } from '../http/network.ts';
+import { certificates } from './certificates.ts';
 import { detailsOf, failureOf, mayBeExpired, type Failure } from './failure.ts';
 import { LateWrites } from './late.ts';
 import { refuseSpecialFiles } from './special-files.ts';
-import { openTransport, type Answer, type Transport, type TransportTuning } from './transport.ts';
+import { openTransport, type Answer, type Transport, type TransportTuning } from '../http/transport.ts';
 import { objectHeaders, type ObjectParams, objectParams } from './object-options.ts';
 import { isDirectory, PATH_STYLE, splitUrl } from './url.ts';
 
@@ -115,7 +118,7 @@ export async function openBucket(
   refuseSpecialFiles(process.env);
   refuseControlCharacters(process.env);
   const location = await locationOf(name, settings.flags.includes(PATH_STYLE));
-  const transport = openTransport(tuning);
+  const transport = openTransport({ ca: certificates(), ...tuning });
   const isSession = isDirectory(name);
   let keys = newKeySource(transport, location.region);
   let session = memoize(() => newSession(bucket), isEndingSoon);
@@ -364,19 +367,6 @@ async function send(
 }
 
 const USER_AGENT = `capture/${CAPTURE_VERSION} node/${process.versions.node}`;
-
-/** Encodes a URL path, but keeps all characters that signatures leave unescaped. */
-export function escapedPath(key: string): string {
-  return key.split('/').map(escaped).join('/');
-}
-
-/** RFC 3986, section 2.1: escapes everything except letters, digits and `-._~`. */
-function escaped(text: string): string {
-  return encodeURIComponent(text).replace(
-    /[!'()*]/g,
-    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
-  );
-}
 
 /** The error of a failed request. */
 export function storeError(

@@ -1,6 +1,4 @@
-// Which certificates are trusted, for servers and proxies alike, and how an untrusted certificate is recognised in an
-// error.
-import { errnoOf } from '../../model/errors.ts';
+// Which certificates are trusted, for servers and proxies alike.
 import { readNamedFile } from '../../native/named-file.ts';
 import { StoreError } from '../contract/store.ts';
 
@@ -15,12 +13,4 @@ export function certificates(): Buffer | undefined {
       cause,
     });
   }
-}
-
-/** Node's codes for an invalid certificate (tls documentation, X509 certificate error codes). */
-const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY|DECRYPT)|^ERR_TLS/;
-
-/** The other side could not prove its identity. */
-export function isUntrusted(error: unknown): error is Error & { readonly code: string } {
-  return CERTIFICATE.test(errnoOf(error) ?? '');
 }

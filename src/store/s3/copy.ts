@@ -8,8 +8,10 @@ import {
   type PromoteOptions,
   type PutOutcome,
 } from '../contract/store.ts';
-import { drained, ETAG_OF_ONE_PUT, etagOf, promised, tagOf, xmlOf } from './answer.ts';
-import { escapedPath, request, type Bucket } from './bucket.ts';
+import { ETAG_OF_ONE_PUT, etagOf, tagOf, xmlOf } from './answer.ts';
+import { drained, promised } from '../http/body.ts';
+import { escapedPath } from '../http/network.ts';
+import { request, type Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';
 import { checkClaim, md5OfBody, type StoredPart } from './intact.ts';
 import { multipart } from './multipart.ts';

@@ -10,7 +10,7 @@ import { bounded, type Bounds, GIVEN_UP, serverOfCall } from './bounded.ts';
 import { handlerOf, SILENT } from './handler.ts';
 import { CALL_WITHIN_MS, execProgram } from './program.ts';
 import { refuseSpecialFile } from './special-files.ts';
-import type { Transport } from './transport.ts';
+import type { Transport } from '../http/transport.ts';
 
 /** The keys for signatures. */
 export interface Keys {

@@ -15,9 +15,9 @@ import {
 import { StoreError } from '../contract/store.ts';
 import { bounded } from './bounded.ts';
 import type { Keys, KeySource } from './credentials.ts';
-import { hostOf } from './proxy.ts';
+import { hostOf } from '../http/proxy.ts';
 import type { Endpoint, Reach } from './sdk.ts';
-import type { Server, Transport } from './transport.ts';
+import type { Server, Transport } from '../http/transport.ts';
 import { isOrdinary } from './url.ts';
 
 /** S3 needs a region in the signature; self-hosted servers accept any. */

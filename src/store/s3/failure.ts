@@ -1,10 +1,10 @@
 // Interprets a failed request: what happened, whether a retry can help, and what the user can do. It must cope with
 // answers without a message (Ceph RGW) or without XML (load balancers), and never repeat a secret.
 import type { StoreErrorKind } from '../contract/store.ts';
+import { CLOSED, type Meaning, meaningOfNetwork, UNSENT } from '../http/network.ts';
+import { Unanswered } from '../http/transport.ts';
 import { Refusal } from './answer.ts';
 import { GIVEN_UP } from './bounded.ts';
-import { isUntrusted } from './certificates.ts';
-import { Unanswered } from './transport.ts';
 
 /** A failed request in our words. */
 export interface Failure {
@@ -19,12 +19,6 @@ export interface Failure {
   readonly lost: boolean;
   /** The connection was idle before, so the server may have closed it without reading the request. */
   readonly wasIdle: boolean;
-}
-
-interface Meaning {
-  readonly kind: StoreErrorKind;
-  readonly why: string;
-  readonly hint?: string;
 }
 
 const CLOCK = 'set the clock of this machine (timedatectl, chronyc): S3 allows 15 minutes';
@@ -82,7 +76,7 @@ const BY_CODE: Readonly<Record<string, Meaning>> = {
   ConditionalRequestConflict: { kind: 'transient', why: 'another write of this key is under way' },
   OperationAborted: { kind: 'transient', why: 'another write is under way' },
   RequestTimeout: { kind: 'transient', why: 'the server waited too long for the body' },
-  NotFromS3: NOT_S3,
+  NotFromStore: NOT_S3,
   IncompleteBody: GARBLED,
   BadDigest: GARBLED,
   XAmzContentSHA256Mismatch: GARBLED,
@@ -102,17 +96,10 @@ const UNPRINTABLE: Meaning = {
   why: 'the credentials have a character that no header can have',
   hint: 'write key and session token again, in printable ASCII: in the AWS_* variables, or where the profile gets them',
 };
-const UNTRUSTED = {
-  kind: 'refused',
-  hint: 'set AWS_CA_BUNDLE to the file of its certificate authority',
-} as const;
-
-/** The request cannot have reached the server. */
-const UNSENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPROXY)$/;
-/** Errors of a socket that the other side has closed. */
-const CLOSED = /^(ECONNRESET|EPIPE)$/;
-/** Errors of sockets and of the HTTP parser (HPE_*). */
-const NETWORK = /^(E[A-Z]+|HPE_.*|UND_ERR.*|ERR_SSL.*|ERR_STREAM_PREMATURE_CLOSE)$/;
+const HINTS = {
+  reach: 'check AWS_ENDPOINT_URL, the network and HTTPS_PROXY',
+  trust: 'set AWS_CA_BUNDLE to the file of its certificate authority',
+};
 
 /** Interprets an error. `endpoint` names the server if no answer arrived. */
 export function failureOf(error: unknown, endpoint: string): Failure {
@@ -132,7 +119,7 @@ export function failureOf(error: unknown, endpoint: string): Failure {
   const code = field(error, 'code') ?? name;
   // Without keys nothing was sent.
   const isUnsigned = name === GIVEN_UP;
-  const meaning = known ?? meaningOfNetwork(error, name, code, endpoint);
+  const meaning = known ?? meaningWithout(error, name, code, endpoint);
   return {
     hint: undefined,
     ...meaning,
@@ -144,7 +131,7 @@ export function failureOf(error: unknown, endpoint: string): Failure {
 }
 
 /** Error names that stand for "no code", in this driver and in the SDK's credential sources. */
-const NO_CODE = /^(Error|GivenUp|Unknown|UnknownError|Unanswered|SyntaxError|NotFromS3|StoreError|\d+)$/;
+const NO_CODE = /^(Error|GivenUp|Unknown|UnknownError|Unanswered|SyntaxError|NotFromStore|StoreError|\d+)$/;
 
 /** Answers to HEAD have no body, so expired credentials give only status 400. */
 export function mayBeExpired({ kind, status, code }: Failure): boolean {
@@ -175,7 +162,7 @@ function meaningOfStatus(status: number): Meaning {
   return { kind: 'refused', why: status === 501 ? 'the server cannot do this' : 'the request was refused' };
 }
 
-function meaningOfNetwork(error: unknown, name: string, code: string, endpoint: string): Meaning {
+function meaningWithout(error: unknown, name: string, code: string, endpoint: string): Meaning {
   if (/Credentials|TokenProviderError/.test(name)) return NO_CREDENTIALS;
   if (code === 'ERR_INVALID_CHAR') return UNPRINTABLE;
   if (name === GIVEN_UP)
@@ -184,23 +171,10 @@ function meaningOfNetwork(error: unknown, name: string, code: string, endpoint: 
       why: `no credentials from ${field(error, 'message')}`,
       hint: 'check credential_process of the profile, AWS_CONTAINER_CREDENTIALS_FULL_URI and AWS_EC2_METADATA_SERVICE_ENDPOINT: it hangs, or something else answers there',
     };
-  if (isUntrusted(error)) {
-    const proxy = field(error, 'proxy');
-    const whose =
-      proxy === undefined ? `the server is not trusted (${endpoint})` : `the proxy ${proxy} is not trusted`;
-    return { ...UNTRUSTED, why: `the certificate of ${whose}` };
-  }
-  const isUnanswered = error instanceof Unanswered && (CLOSED.test(code) || code === 'ETIMEDOUT');
+  const meaning = meaningOfNetwork(error, code, endpoint, HINTS);
+  if (meaning !== undefined) return meaning;
   // The SDK's credential sources have limits of their own.
-  if (isUnanswered || name === 'TimeoutError')
-    return { kind: 'transient', why: `no answer from ${endpoint}` };
-  if (NETWORK.test(code)) {
-    const hint = UNSENT.test(code) ? 'check AWS_ENDPOINT_URL, the network and HTTPS_PROXY' : undefined;
-    const why = `cannot reach ${endpoint}`;
-    return hint === undefined
-      ? { kind: 'transient', why: `${endpoint} broke the connection` }
-      : { kind: 'transient', why, hint };
-  }
+  if (name === 'TimeoutError') return { kind: 'transient', why: `no answer from ${endpoint}` };
   const why = field(error, 'message') ?? 'the request could not be sent';
   return { kind: 'refused', why, hint: field(error, 'hint') };
 }

@@ -2,8 +2,8 @@
 // HttpHandler of @smithy/types).
 import { Readable } from 'node:stream';
 import { buildQueryString, HttpResponse, type HttpRequest } from '@smithy/core/protocols';
-import { textOf } from './answer.ts';
-import type { Answer, Outgoing, Transport } from './transport.ts';
+import { textOf } from '../http/body.ts';
+import type { Answer, Outgoing, Transport } from '../http/transport.ts';
 
 function ignore(): void {}
 

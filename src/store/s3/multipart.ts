@@ -9,7 +9,8 @@ import {
   type PutOptions,
   type PutOutcome,
 } from '../contract/store.ts';
-import { drained, promised, tagOf, xmlOf } from './answer.ts';
+import { tagOf, xmlOf } from './answer.ts';
+import { drained, promised } from '../http/body.ts';
 import { request, type Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';
 import { checkClaim, claimOfParts, type StoredPart, tagOfParts } from './intact.ts';

@@ -2,21 +2,14 @@
 // complete. No other key than the given ones is touched.
 import type { IncomingHttpHeaders } from 'node:http';
 import { forEachAtOnce } from '../../model/waiting.ts';
-import { reasonOf } from '../../model/errors.ts';
 import { fittingInHeap } from '../../native/heap.ts';
-import { joined, firstChunks, releasing } from '../contract/driver.ts';
-import {
-  StoreError,
-  type GetOptions,
-  type GotObject,
-  type ListedObject,
-  type ObjectHead,
-} from '../contract/store.ts';
-import { drained, ETAG_OF_ONE_PUT, NotFromS3, promised, tagOf, type Xml } from './answer.ts';
+import { type GetOptions, type GotObject, type ListedObject, type ObjectHead } from '../contract/store.ts';
+import { ETAG_OF_ONE_PUT, tagOf, type Xml } from './answer.ts';
+import { beginObject, drained, lengthOf, NotFromStore, promised, restOf } from '../http/body.ts';
 import { request, type Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';
 import { type Entry, type Listing, pagesOf } from './pages.ts';
-import type { Answer } from './transport.ts';
+import type { Answer } from '../http/transport.ts';
 import { isDirectory } from './url.ts';
 
 /** The result of HEAD, or undefined if the object does not exist. `budgetMs` 0 is one try. */
@@ -32,7 +25,7 @@ export async function headObject(
     return anObject(answer);
   });
   if (found === 'absent') return undefined;
-  return { ...described(found.headers), key, sizeBytes: lengthOf(found.headers) ?? 0 };
+  return { ...described(found.headers), key, sizeBytes: lengthOf(found) ?? 0 };
 }
 
 /** The object and its bytes, or undefined if it does not exist. */
@@ -41,29 +34,19 @@ export async function getObject(
   key: string,
   options: GetOptions,
 ): Promise<GotObject | undefined> {
-  const { range, aheadBytes = -1, signal } = options;
+  const { range, signal } = options;
   const headers = range === undefined ? undefined : { range: `bytes=${range.first}-${range.last}` };
   const ask = { operation: 'GetObject' as const, key, signal, onFailure: absent };
-  const found = await request(bucket, ask, async (send) => {
-    const answer = asAsked(anObject(await send({ headers })), range);
-    const rest = (answer.body as AsyncIterable<Uint8Array>)[Symbol.asyncIterator]();
-    return { answer, chunks: joined(await firstChunks(rest, aheadBytes), rest) };
-  });
+  const found = await request(bucket, ask, async (send) =>
+    beginObject(anObject(await send({ headers })), options),
+  );
   if (found === 'absent') return undefined;
-  const { answer, chunks } = found;
-  const lengthBytes = lengthOf(answer.headers);
-  const whole = /\/(\d+)$/.exec(answer.headers['content-range'] ?? '')?.[1];
-  const what = `GetObject ${bucket.url}/${key}`;
-  const read: Reading = { answer, chunks, lengthBytes, mostBytes: mostBytesOf(range), what, signal };
-  return {
-    ...described(answer.headers),
-    key,
-    sizeBytes: whole === undefined ? lengthBytes : Number(whole),
-    body: releasing(wholeBody(read), async () => {
-      answer.body.destroy();
-    }),
-  };
+  const reading = { range, signal, what: `GetObject ${bucket.url}/${key}`, hint: OTHER_BYTES };
+  return { ...described(found.answer.headers), key, ...restOf(found, reading) };
 }
+
+const OTHER_BYTES =
+  'check AWS_ENDPOINT_URL and HTTPS_PROXY: what answers there sends other bytes than were asked for';
 
 const META = 'x-amz-meta-';
 
@@ -81,81 +64,16 @@ function instantOf(date: string | undefined): number | undefined {
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-/** Undefined for an answer in chunks (RFC 9112, section 7.1), whose end alone shows how long it is. */
-function lengthOf(headers: IncomingHttpHeaders): number | undefined {
-  const told = headers['content-length'];
-  return told === undefined ? undefined : Number(told);
-}
-
 /** An answer with neither an ETag nor our metadata is no object: a gateway has answered. */
 function anObject(answer: Answer): Answer {
   if (answer.headers.etag || Object.keys(answer.headers).some((name) => name.startsWith(META))) return answer;
   answer.body.destroy();
-  throw new NotFromS3('ETag');
-}
-
-/** Refuses another range than the requested one. An answer without Content-Range begins at 0. */
-function asAsked(answer: Answer, range: GetOptions['range']): Answer {
-  const first = /^bytes (\d+)-/.exec(answer.headers['content-range'] ?? '')?.[1] ?? 0;
-  if (Number(first) === (range?.first ?? 0) && (lengthOf(answer.headers) ?? 0) <= mostBytesOf(range))
-    return answer;
-  answer.body.destroy();
-  throw new NotFromS3('range that was asked for');
-}
-
-/** Whoever reads a whole object bounds it. */
-function mostBytesOf(range: GetOptions['range']): number {
-  return range === undefined ? Infinity : range.last - range.first + 1;
+  throw new NotFromStore('ETag');
 }
 
 /** HEAD's 404 has no body, so a missing bucket looks the same. The first write will report it. */
 async function absent(failure: Failure): Promise<'absent' | undefined> {
   return failure.status === 404 && failure.code !== 'NoSuchBucket' ? 'absent' : undefined;
-}
-
-interface Reading {
-  readonly answer: Answer;
-  readonly chunks: AsyncIterable<Uint8Array>;
-  readonly lengthBytes: number | undefined;
-  /** Bounds an answer in chunks, which names no length. */
-  readonly mostBytes: number;
-  readonly what: string;
-  readonly signal: AbortSignal | undefined;
-}
-
-async function* wholeBody({
-  answer,
-  chunks,
-  lengthBytes,
-  mostBytes,
-  what,
-  signal,
-}: Reading): AsyncGenerator<Uint8Array> {
-  let seenBytes = 0;
-  try {
-    for await (const chunk of chunks) {
-      seenBytes += chunk.byteLength;
-      if (seenBytes > mostBytes) throw tooLong(what, mostBytes);
-      yield chunk;
-    }
-  } catch (error) {
-    if (error instanceof StoreError) throw error;
-    signal?.throwIfAborted();
-    // Node throws here if the connection ends before the promised length (ECONNRESET, aborted).
-    const where = `after ${seenBytes}${lengthBytes === undefined ? '' : ` of ${lengthBytes}`} bytes`;
-    throw new StoreError('transient', `${what}: the answer broke off ${where} (${reasonOf(error)})`, {
-      cause: error,
-    });
-  } finally {
-    answer.body.destroy();
-  }
-  signal?.throwIfAborted();
-}
-
-function tooLong(what: string, mostBytes: number): StoreError {
-  return new StoreError('transient', `${what}: the answer has more than the ${mostBytes} bytes asked for`, {
-    hint: 'check AWS_ENDPOINT_URL and HTTPS_PROXY: what answers there sends other bytes than were asked for',
-  });
 }
 
 /** All objects below a prefix, in byte order. */
@@ -271,6 +189,7 @@ async function deleteObject(bucket: Bucket, key: string, { signal, budgetMs }: D
     await drained(answer);
     if (answer.status === 204) return;
     // Only S3 answers 204; any gateway may answer 200.
-    if ((await headObject(bucket, key, { signal, budgetMs: 0 })) !== undefined) throw new NotFromS3('effect');
+    if ((await headObject(bucket, key, { signal, budgetMs: 0 })) !== undefined)
+      throw new NotFromStore('effect');
   });
 }

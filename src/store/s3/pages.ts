@@ -1,7 +1,8 @@
 // Reads listings page by page. Each page must lead further, so that a listing ends whatever server answers. What a page
 // leaves open is never guessed.
 import { StoreError } from '../contract/store.ts';
-import { NotFromS3, promised, xmlOf, type Xml } from './answer.ts';
+import { xmlOf, type Xml } from './answer.ts';
+import { NotFromStore, promised } from '../http/body.ts';
 import { request, type Bucket, type RequestOptions } from './bucket.ts';
 import { isDirectory } from './url.ts';
 
@@ -50,7 +51,7 @@ export async function* pagesOf<Instead extends string = never>(
       const plainKey = plainKeyIn(page);
       const isTruncated = promised(page.text('IsTruncated'), 'IsTruncated');
       const following = isTruncated === 'true' ? next(page, plainKey) : undefined;
-      if (following !== undefined && isSame(following, from)) throw new NotFromS3('next page');
+      if (following !== undefined && isSame(following, from)) throw new NotFromStore('next page');
       const found = page.all(element).map((xml) => ({ key: plainKey(promised(xml.text(name), name)), xml }));
       return { found, following, isTruncated };
     });
@@ -129,7 +130,7 @@ function decoded(key: string): string {
   try {
     return decodeURIComponent(key.replaceAll('+', ' '));
   } catch {
-    throw new NotFromS3('key in the encoding that it names');
+    throw new NotFromStore('key in the encoding that it names');
   }
 }
 

@@ -6,14 +6,15 @@ import { linkSignals } from '../../model/waiting.ts';
 import { reached } from '../../native/failpoint.ts';
 import { joined } from '../contract/driver.ts';
 import type { PutOptions, PutOutcome } from '../contract/store.ts';
-import { drained, etagOf, tagOf } from './answer.ts';
+import { etagOf, tagOf } from './answer.ts';
+import { drained } from '../http/body.ts';
 import { type Bucket, request } from './bucket.ts';
 import { checkIntact, checkPart, CRC32, crc32Of, type StoredPart } from './intact.ts';
 import { metaHeaders, multipart } from './multipart.ts';
 import { conditionHeaders, outcomeAfter, unmet, type UNHONOURED, type Write } from './outcome.ts';
 import { learnSums, readsConditions } from './server.ts';
 import { settle } from './settle.ts';
-import type { Answer } from './transport.ts';
+import type { Answer } from '../http/transport.ts';
 import { uploadBySdk } from './upload.ts';
 
 const OCTETS = { 'content-type': 'application/octet-stream' };

@@ -2,8 +2,7 @@
 import type { Mistake } from '../../model/errors.ts';
 import type { StoreSettings } from '../../model/format/settings.ts';
 import { prepareMd5 } from '../../model/md5.ts';
-import type { Share } from '../../model/shares.ts';
-import type { Connections } from '../contract/driver.ts';
+import { type Connections, sharedConnection } from '../contract/driver.ts';
 import type { OnTry, Store } from '../contract/store.ts';
 import { accessOf, type Bucket, openBucket } from './bucket.ts';
 import { copyObject, moveObject } from './copy.ts';
@@ -68,15 +67,8 @@ async function bucketOf(
   { onTry, connections }: S3Tuning,
 ): Promise<Bucket> {
   if (connections === undefined) return openBucket(settings, budgetMs, { onTry });
-  const { url, flags } = settings;
-  const key = JSON.stringify([url, flags, budgetMs]);
-  const share = connections.take(key, () => openBucket(settings, budgetMs)) as Share<Promise<Bucket>>;
-  try {
-    return { ...(await share.value), onTry, close: () => void share.release() };
-  } catch (error) {
-    await share.release();
-    throw error;
-  }
+  const key = JSON.stringify([settings.url, settings.flags, budgetMs]);
+  return { ...(await sharedConnection(connections, key, () => openBucket(settings, budgetMs))), onTry };
 }
 
 /** Warns about a store without TLS, unless it is on this machine, where nobody else can listen. */

@@ -2,7 +2,8 @@
 // checksums. It is learnt from answers, once for all users of a bucket's sockets.
 import { randomUUID } from 'node:crypto';
 import { TASKS_PREFIX } from '../../model/format/keys.ts';
-import { drained, etagOf } from './answer.ts';
+import { etagOf } from './answer.ts';
+import { drained } from '../http/body.ts';
 import { request, type Bucket, type ServerFacts } from './bucket.ts';
 import type { Failure } from './failure.ts';
 import { CRC32, crc32Of } from './intact.ts';

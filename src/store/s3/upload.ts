@@ -8,7 +8,8 @@ import type { HttpRequest, HttpResponse } from '@smithy/core/protocols';
 import type { RetryStrategyV2, RetryToken } from '@smithy/types';
 import { paceOf, pauseMs } from '../contract/driver.ts';
 import type { PutOptions, PutOutcome } from '../contract/store.ts';
-import { drained, etagOf, NotFromS3, promised, tagOf, textOf } from './answer.ts';
+import { etagOf, tagOf } from './answer.ts';
+import { drained, NotFromStore, promised, textOf } from '../http/body.ts';
 import { type Operation, type Signer, storeError } from './bucket.ts';
 import { failureOf, mayBeExpired } from './failure.ts';
 import { outgoingOf, responseOf } from './handler.ts';
@@ -163,7 +164,7 @@ async function handle(
   answer.stopSending();
   state.headers = answer.headers;
   const holds = state.operation === 'CreateMultipartUpload' ? 'UploadId' : 'ETag';
-  if (isGood && !text.includes(`<${holds}>`) && !text.includes('<Error>')) throw new NotFromS3(holds);
+  if (isGood && !text.includes(`<${holds}>`) && !text.includes('<Error>')) throw new NotFromStore(holds);
   return responseOf(answer, Readable.from([Buffer.from(text)]));
 }
 

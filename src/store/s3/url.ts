@@ -1,10 +1,9 @@
 // `s3://bucket/prefix`: the form of the URL, and the rules for bucket names. Pure; loads nothing of the AWS SDK.
-import type { Mistake } from '../../model/errors.ts';
+import { isMistake, type Mistake } from '../../model/errors.ts';
 import { showPath } from '../../model/path.ts';
+import { parsePrefix, trimmedPrefix } from '../contract/prefix.ts';
 import type { GivenUrl, KindOption, StoreKind } from '../contract/store.ts';
 
-/** S3 allows keys of 1,024 bytes. Ours take up to 900 of them (model/format/keys.ts) after a slash. */
-const PREFIX_LIMIT_BYTES = 123;
 const FORM = 's3://bucket/prefix';
 /** The suffixes of directory buckets (S3 Express), and of access point aliases for them. */
 const DIRECTORY = /--xa?-s3$/;
@@ -70,9 +69,6 @@ export const s3Kind: StoreKind = {
   directoryOf: () => undefined,
   insteadOf: (scheme) => {
     switch (scheme) {
-      case 'gs':
-      case 'gcs':
-        return `${FORM} with AWS_ENDPOINT_URL_S3=https://storage.googleapis.com and HMAC keys`;
       case 'http':
       case 'https':
         return `${FORM}, and the server's address in AWS_ENDPOINT_URL_S3`;
@@ -95,28 +91,8 @@ function parseBucket({ text, source, shown }: GivenUrl): string | Mistake {
       hint: 'bucket names have 3 to 63 of a-z, 0-9, dot and hyphen, and begin and end with a letter or digit',
     };
   }
-  const prefix = (match?.[2] ?? '').replaceAll(/^\/+|\/+$/g, '');
-  if (/\p{Cc}/u.test(prefix))
-    return {
-      message: `${shown}: a control character in the prefix`,
-      hint: `${source} s3://${bucket}/project/run`,
-    };
-  if (
-    prefix
-      .split('/')
-      .some((part, at, all) => part === '.' || part === '..' || (part === '' && all.length > 1))
-  ) {
-    return {
-      message: `${shown}: the prefix has an empty, '.' or '..' part`,
-      hint: `${source} s3://${bucket}/project/run`,
-    };
-  }
-  if (Buffer.byteLength(prefix) > PREFIX_LIMIT_BYTES) {
-    return {
-      message: `${shown}: the prefix has more than ${PREFIX_LIMIT_BYTES} bytes, too many for S3's limit of 1024 for a key`,
-      hint: 'choose a shorter prefix',
-    };
-  }
+  const prefix = parsePrefix(match?.[2] ?? '', { shown, right: `${source} s3://${bucket}/project/run` });
+  if (isMistake(prefix)) return prefix;
   return prefix === '' ? `s3://${bucket}` : `s3://${bucket}/${prefix}`;
 }
 
@@ -137,7 +113,7 @@ function arnMistake(arn: string, shown: string): Mistake | undefined {
 /** The bucket, or the ARN of an access point, and the prefix of a normalised URL. */
 export function splitUrl(url: string): { readonly bucket: string; readonly prefix: string } {
   const [, bucket = '', prefix = ''] = PARTS.exec(url) ?? [];
-  return { bucket, prefix: prefix.replaceAll(/^\/+|\/+$/g, '') };
+  return { bucket, prefix: trimmedPrefix(prefix) };
 }
 
 /** False for buckets that only the SDK can reach. */

@@ -1,11 +1,11 @@
-// Replaces src/store/s3/transport.ts: one request over the simulated network. The driver itself decides what an answer
+// Replaces src/store/http/transport.ts: one request over the simulated network. The driver itself decides what an answer
 // means, or the lack of one.
 import { EventEmitter } from 'node:events';
 import { theWorld } from '../machine/world.ts';
 import type { SimProcess } from '../machine/process.ts';
 import { fateOf, type Weather } from '../store/network.ts';
 import type { Request, Response, S3Server } from '../store/s3-server.ts';
-import type { Answer, Outgoing } from '../../../src/store/s3/transport.ts';
+import type { Answer, Outgoing } from '../../../src/store/http/transport.ts';
 
 /** A request that moves no byte for this long is dead, as in the real file. */
 const STALL_MS = 30_000;

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Access } from '../../../src/store/contract/store.ts';
 import { errnoOf } from '../../../src/model/errors.ts';
 import { credentialChain } from '../../../src/store/s3/credentials.ts';
-import { openTransport } from '../../../src/store/s3/transport.ts';
+import { openTransport } from '../../../src/store/http/transport.ts';
 import { openS3, setEnv } from './setup.ts';
 
 const KEYS = { AWS_ACCESS_KEY_ID: 'AKIATEST', AWS_SECRET_ACCESS_KEY: 'test-secret' };

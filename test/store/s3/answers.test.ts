@@ -6,7 +6,7 @@ import { HttpRequest } from '@smithy/core/protocols';
 import { describe, expect, it } from 'vitest';
 import { ABSENT, type Store } from '../../../src/store/contract/store.ts';
 import { handlerOf } from '../../../src/store/s3/handler.ts';
-import type { Transport } from '../../../src/store/s3/transport.ts';
+import type { Transport } from '../../../src/store/http/transport.ts';
 import type { Fault } from '../../s3-server/faults.ts';
 import type { Operation } from '../../s3-server/operations.ts';
 import type { S3Server } from '../../s3-server/server.ts';

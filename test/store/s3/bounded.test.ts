@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Bounds } from '../../../src/store/s3/bounded.ts';
 import { credentialChain, type KeySource } from '../../../src/store/s3/credentials.ts';
 import { locationOf } from '../../../src/store/s3/environment.ts';
-import { openTransport, type Transport } from '../../../src/store/s3/transport.ts';
+import { openTransport, type Transport } from '../../../src/store/http/transport.ts';
 import { flood, type Flood } from './flood.ts';
 import { openS3, setEnv } from './setup.ts';
 

@@ -8,7 +8,7 @@ import net, { type AddressInfo } from 'node:net';
 import os from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { proxyFor } from '../../../src/store/s3/proxy.ts';
+import { proxyFor } from '../../../src/store/http/proxy.ts';
 import { startS3Server, type S3Server } from '../../s3-server/server.ts';
 import { newMeta, textOf } from '../contract.ts';
 import { openS3, setEnv } from './setup.ts';

@@ -7,7 +7,6 @@ import { timedOut } from '../../model/errors.ts';
 import { type LongTimer, startTimer } from '../../native/clock.ts';
 import { SLOWEST_BYTES_PER_S } from '../contract/store.ts';
 import { CONNECT_TIMEOUT_MS, PlainAgent, SecureProxyAgent, TunnelAgent } from './agents.ts';
-import { certificates } from './certificates.ts';
 import { addressOf, authorityOf, type Environment, isSecure, proxyFor, proxyHeaders } from './proxy.ts';
 
 /** One for each push (sidecar/queue/files), and some for records and deletions. */
@@ -36,6 +35,8 @@ const IDLE_MS = 15_000;
 export interface TransportTuning {
   readonly stallMs?: number;
   readonly idleMs?: number;
+  /** Replaces the built-in certificate authorities, for servers and proxies alike. */
+  readonly ca?: Buffer | undefined;
 }
 
 /** A server, by name or by address. */
@@ -92,7 +93,7 @@ const CLOSED = 'the store is closed';
 export type Transport = ReturnType<typeof openTransport>;
 
 /** The sockets of one store; `close()` closes them. */
-export function openTransport({ stallMs = STALL_MS, idleMs = IDLE_MS }: TransportTuning = {}) {
+export function openTransport({ stallMs = STALL_MS, idleMs = IDLE_MS, ca }: TransportTuning = {}) {
   // An agent's own timeout is for its idle sockets; each request sets another one.
   const sockets = {
     keepAlive: true,
@@ -103,7 +104,6 @@ export function openTransport({ stallMs = STALL_MS, idleMs = IDLE_MS }: Transpor
   const plain = new PlainAgent(sockets, stallMs);
   // Each access to process.env calls the C library, and a request needs two.
   const env = { ...process.env };
-  const ca = certificates();
   const secure = new TunnelAgent({ ...sockets, ca }, stallMs, env);
   const secureProxy = new SecureProxyAgent({ ...sockets, ca }, stallMs);
   const agents = [plain, secure, secureProxy];

@@ -6,8 +6,8 @@ import https from 'node:https';
 import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import tls from 'node:tls';
+import { errnoOf } from '../../model/errors.ts';
 import { SLOWEST_BYTES_PER_S } from '../contract/store.ts';
-import { isUntrusted } from './certificates.ts';
 import { addressOf, authorityOf, isSecure, proxyFor, proxyHeaders, type Environment } from './proxy.ts';
 
 export const CONNECT_TIMEOUT_MS = 10_000;
@@ -108,6 +108,14 @@ function proxyFailure({ host, port }: Address, why: string, cause?: Error): Erro
   const code = isUntrusted(cause) ? cause.code : 'EPROXY';
   const proxy = authorityOf({ host, port });
   return Object.assign(new Error(`proxy ${proxy}: ${why}`, { cause }), { code, proxy });
+}
+
+/** Node's codes for an invalid certificate (tls documentation, X509 certificate error codes). */
+const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY|DECRYPT)|^ERR_TLS/;
+
+/** The other side could not prove its identity. */
+export function isUntrusted(error: unknown): error is Error & { readonly code: string } {
+  return CERTIFICATE.test(errnoOf(error) ?? '');
 }
 
 interface Address {
