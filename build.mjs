@@ -118,6 +118,8 @@ const WITHOUT = [
   '@aws-sdk/signature-v4a',
   '@valkey/valkey-glide',
   'msgpackr-extract',
+  // gaxios: its requests go over our sockets.
+  'node-fetch',
   'pg',
   'supports-color',
 ];

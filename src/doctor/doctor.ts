@@ -118,10 +118,10 @@ async function* examineOpened(
   }
 }
 
-/** The AWS variables and files contradict each other, or name something that does not exist. */
+/** The variables and files of its credentials contradict each other, or name something that does not exist. */
 function refusal(error: unknown): Finding {
   if (!(error instanceof StoreError)) throw error;
-  return fail('store', error.message, error.hint ?? 'check the variables AWS_* and the profile');
+  return fail('store', error.message, error.hint ?? 'check the variables that name the store and its credentials');
 }
 
 /**

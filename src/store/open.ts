@@ -12,12 +12,14 @@ import {
   type StoreKind,
 } from './contract/store.ts';
 import { fileKind } from './file/url.ts';
+import { gcsKind } from './gcs/url.ts';
 import { S3_OPTIONS, s3Kind } from './s3/url.ts';
 
 /** By the scheme of their URLs, for code that only parses URLs. */
-const KINDS = { s3: s3Kind, file: fileKind };
+const KINDS = { s3: s3Kind, gs: gcsKind, file: fileKind };
 const DRIVERS: Readonly<Record<keyof typeof KINDS, () => Promise<OpenDriver>>> = {
   s3: async () => (await import('./s3/s3.ts')).openS3Store,
+  gs: async () => (await import('./gcs/gcs.ts')).openGcsStore,
   file: async () => (await import('./file/file.ts')).openFileStore,
 };
 
