@@ -121,7 +121,11 @@ async function* examineOpened(
 /** The variables and files of its credentials contradict each other, or name something that does not exist. */
 function refusal(error: unknown): Finding {
   if (!(error instanceof StoreError)) throw error;
-  return fail('store', error.message, error.hint ?? 'check the variables that name the store and its credentials');
+  return fail(
+    'store',
+    error.message,
+    error.hint ?? 'check the variables that name the store and its credentials',
+  );
 }
 
 /**

@@ -262,7 +262,7 @@ function measured(exam: Exam, { graceMs, sizesBytes }: StoreExam): Promise<Findi
 function sweep({ store, prefix, signal }: Exam): Promise<Finding> {
   return checked('uploads', async () => {
     const maySee = await store.sweep(prefix, () => false, signal);
-    if (maySee) return ok('uploads', 'unfinished ones of dead attempts can be found and aborted');
+    if (maySee) return ok('uploads', 'unfinished ones of dead attempts do not stay');
     return warn(
       'uploads',
       'unfinished ones of dead attempts cannot be listed (ListMultipartUploads), and stay',

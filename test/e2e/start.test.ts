@@ -51,6 +51,7 @@ it('a run with a directory opens at most ten files of the installation before it
   const opened = await opensOfStart(['--to', place.store], {});
   expect(opened.length, opened.join('\n')).toBeLessThanOrEqual(MOST_OPENS);
   expect(opened.map((file) => path.basename(file))).toContain('sidecar-program.v8');
+  expect(opened.filter((file) => /\/(s3|gcs)\./.test(file))).toEqual([]);
 }, 30_000);
 
 it('a run with S3 opens at most ten files of dist before its task runs', async () => {
@@ -60,4 +61,5 @@ it('a run with S3 opens at most ten files of dist before its task runs', async (
   const opened = all.filter((file) => path.basename(path.dirname(file)) === 'dist');
   expect(opened.length, opened.join('\n')).toBeLessThanOrEqual(MOST_OPENS);
   expect(opened.map((file) => path.basename(file))).toContain('s3.v8');
+  expect(opened.filter((file) => /\/gcs\./.test(file))).toEqual([]);
 }, 30_000);

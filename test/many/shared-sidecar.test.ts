@@ -62,7 +62,16 @@ async function open(below = dir.path, askEveryMs?: number): Promise<SharedSideca
 it('tasks share one unless their columns say where the store or its secrets are', () => {
   expect(mayShareSidecar({})).toBe(true);
   expect(mayShareSidecar({ size: '3', colour: 'red' })).toBe(true);
-  for (const name of ['AWS_PROFILE', 'GOOGLE_APPLICATION_CREDENTIALS', 'STORAGE_EMULATOR_HOST', 'HTTPS_PROXY', 'no_proxy', 'TMPDIR', 'HOME', 'CAPTURE_LANES'])
+  for (const name of [
+    'AWS_PROFILE',
+    'GOOGLE_APPLICATION_CREDENTIALS',
+    'STORAGE_EMULATOR_HOST',
+    'HTTPS_PROXY',
+    'no_proxy',
+    'TMPDIR',
+    'HOME',
+    'CAPTURE_LANES',
+  ])
     expect(mayShareSidecar({ size: '3', [name]: 'x' }), name).toBe(false);
 });
 

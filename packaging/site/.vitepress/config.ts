@@ -22,7 +22,7 @@ export const SIDEBAR: Readonly<Record<string, readonly string[]>> = {
   Reference: inDocs(
     'commands options options/put options/workdir-auto messages',
     'semantics semantics/checkpoints semantics/restarts semantics/end promises fault-matrix limits',
-    'servers notice-sources object-layout object-layout/records object-layout/resources',
+    'servers stores notice-sources object-layout object-layout/records object-layout/resources',
   ),
   Explanation: inDocs('compared cost security'),
   'For developers': [

@@ -6,16 +6,19 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startGcsServer } from '../../gcs-server/server.ts';
 import { startS3Server } from '../../s3-server/server.ts';
 import { runChain, type ChainEnd } from './chain.ts';
 import type { Death } from './run.ts';
 import { anyMoment, everyPoint, FAILPOINTS, seeded, type ChainPlan, type StoreKind } from './sweep.ts';
-import { fileView, s3View } from './view.ts';
+import { fileView, gcsView, s3View, type View } from './view.ts';
 
 /** Half of a run is waiting: for the disk, the task, the quiet before a deletion. */
 const AT_ONCE = 4;
 const DEATHS_IN_ALL = Number(process.env['CRASH_DEATHS'] ?? 1000);
 const RANDOM_RUNS_ON_FILES = 36;
+/** Its requests are S3's in other words: what dies between them is the same. */
+const RANDOM_RUNS_ON_OTHERS = 8;
 /** So many more at a time, until there are enough. */
 const RANDOM_RUNS_MORE = 36;
 /** For a hang: each of the four parts takes one to three minutes on two cores. */
@@ -30,7 +33,7 @@ beforeAll(async () => {
   console.log(`crash: seed ${seed}`);
   root = fs.mkdtempSync('/dev/shm/capture-crash-');
   bin = await buildArmed();
-});
+}, BOUND_MS);
 afterAll(() => {
   fs.rmSync(path.dirname(path.dirname(bin)), { recursive: true, force: true });
   fs.rmSync(root, { recursive: true, force: true });
@@ -73,14 +76,26 @@ async function run(store: StoreKind, plans: readonly ChainPlan[]): Promise<reado
 /** Each chain has a store of its own. */
 async function runOn(store: StoreKind, plan: ChainPlan): Promise<ChainEnd> {
   const dir = fs.mkdtempSync(path.join(root, `${store}-`));
-  const server = store === 's3' ? await startS3Server() : undefined;
+  const { view, stop } = await viewOf(store, path.join(dir, 'store'));
   try {
-    const view = server === undefined ? fileView(path.join(dir, 'store')) : s3View(server, 'lab/');
     return await runChain({ ...plan, bin, dir, view });
   } finally {
-    await server?.stop();
+    await stop?.();
     fs.rmSync(dir, { recursive: true, force: true });
   }
+}
+
+async function viewOf(
+  store: StoreKind,
+  dir: string,
+): Promise<{ readonly view: View; readonly stop?: () => Promise<void> }> {
+  if (store === 'file') return { view: fileView(dir) };
+  if (store === 'gs') {
+    const server = await startGcsServer();
+    return { view: gcsView(server, 'lab/'), stop: () => server.stop() };
+  }
+  const server = await startS3Server();
+  return { view: s3View(server, 'lab/'), stop: () => server.stop() };
 }
 
 describe('nothing that was closed and reported safe is lost, whatever dies', { timeout: BOUND_MS }, () => {
@@ -94,6 +109,10 @@ describe('nothing that was closed and reported safe is lost, whatever dies', { t
 
   it('at a random moment, on a file store', async () => {
     expect(await run('file', anyMoment(RANDOM_RUNS_ON_FILES, seeded(seed + 2)))).toEqual([]);
+  });
+
+  it('at a random moment, on Google Cloud Storage', async () => {
+    expect(await run('gs', anyMoment(RANDOM_RUNS_ON_OTHERS, seeded(seed + 4)))).toEqual([]);
   });
 
   it(`at a random moment, on S3, until there are ${DEATHS_IN_ALL} deaths in all`, async () => {

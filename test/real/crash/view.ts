@@ -7,6 +7,7 @@ import { parseRecordKey } from '../../../src/model/format/keys.ts';
 import { parseRecord } from '../../../src/model/format/records.ts';
 import type { WholeRecord } from '../../../src/model/checkpoint/history.ts';
 import { readFound } from '../../e2e/store-files.ts';
+import type { GcsServer } from '../../gcs-server/server.ts';
 import type { S3Server } from '../../s3-server/server.ts';
 import { readContent } from './content.mjs';
 
@@ -97,6 +98,42 @@ export function s3View(server: S3Server, prefix: string): View {
         .map((key) => `${key} ${versions(key).length}`)
         .join('\n'),
     leftovers: () => server.pendingUploads().filter((key) => key.startsWith(prefix)),
+  };
+  return view;
+}
+
+export function gcsView(server: GcsServer, prefix: string): View {
+  const seen = new Map<string, number>();
+  const look = looker();
+  const versions = (key: string) => server.versions(prefix + key);
+  const view: View = {
+    url: `gs://lab/${prefix.slice(0, -1)}`,
+    options: [],
+    env: server.env,
+    keys: () =>
+      server
+        .keys()
+        .filter((key) => key.startsWith(prefix))
+        .map((key) => key.slice(prefix.length)),
+    bytes: (key) => plain(key, server.object(prefix + key)?.bytes ?? Buffer.alloc(0)),
+    object: (key) => look(`${key} ${versions(key).length}`, () => view.bytes(key)),
+    newlyVisible: () =>
+      [...server.objects.versions.keys()]
+        .filter((key) => key.startsWith(prefix) && isData(key.slice(prefix.length)))
+        .flatMap((whole) => {
+          const fresh = server.versions(whole).slice(seen.get(whole) ?? 0);
+          seen.set(whole, server.versions(whole).length);
+          const key = whole.slice(prefix.length);
+          return fresh.map(({ bytes }) => ({ key, bytes: plain(key, bytes) }));
+        }),
+    uploads: () =>
+      view
+        .keys()
+        .filter(isData)
+        .map((key) => `${key} ${versions(key).length}`)
+        .join('\n'),
+    // Uploads that are left cost nothing, and end after a week.
+    leftovers: () => [],
   };
   return view;
 }
