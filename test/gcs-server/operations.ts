@@ -206,7 +206,9 @@ function uploaded(objects: Objects, { query, headers }: Asked, body: Buffer, { t
   if (upload === undefined) throw new GcsRefusal(404, 'notFound');
   const [, first, last, total = '*'] =
     /^bytes (?:(\d+)-(\d+)|\*)\/(\d+|\*)$/.exec(headers['content-range'] ?? '') ?? [];
-  if (upload.done === undefined && first !== undefined) {
+  // Whoever does not know the end asks for it.
+  if (upload.done !== undefined && first !== undefined) throw new GcsRefusal(400, 'invalid');
+  if (first !== undefined) {
     if (Number(last) - Number(first) + 1 !== body.length) throw new GcsRefusal(400, 'invalid');
     if (total === '*' && body.length % UNIT_BYTES !== 0) throw new GcsRefusal(400, 'invalid');
     if (Number(first) > upload.bytes.length) throw new GcsRefusal(503, 'backendError');

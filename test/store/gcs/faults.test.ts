@@ -111,6 +111,21 @@ describe('a body in parts', () => {
     expect(server.versions('run7/big')).toHaveLength(1);
   });
 
+  it('asks what became of the upload if the answer to its end is lost, and a look fails', async () => {
+    let isLost = false;
+    server.fault = (incoming) => {
+      const isEnd = incoming.operation === 'upload' && isLast(incoming);
+      if (isEnd && !isLost) {
+        isLost = true;
+        return { kind: 'lose-answer' };
+      }
+      return incoming.operation === 'head' ? { kind: 'answer', status: 503 } : undefined;
+    };
+    expect(await put()).toBe('stored');
+    expect(counts('ask-upload')).toBe(1);
+    expect(server.versions('run7/big')).toHaveLength(1);
+  });
+
   it.each<[string, Fault]>([
     ['the connection breaks in a part', { kind: 'reset', afterBytes: 100_000 }],
     ['a part is answered by 503', { kind: 'answer', status: 503 }],
