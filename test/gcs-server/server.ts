@@ -34,6 +34,8 @@ export interface GcsServer {
   tokens: Set<string> | undefined;
   pageSize: number;
   rewriteCalls: number;
+  /** Requests that got no answer, and whose client has closed the connection. */
+  abandoned: number;
   /** Requests that were cut for the client, in order: each is done when it is called. */
   readonly held: (() => void)[];
   keys(): readonly string[];
@@ -86,6 +88,7 @@ export async function startGcsServer({ port: wanted, after }: GcsServerOptions =
     const incoming = { ...asked, nth };
     const fault = state.fault(incoming);
     served.push(incoming);
+    if (fault?.kind === 'stall') request.socket.once('close', () => (state.abandoned += 1));
     const body = await receiveBody(
       request,
       fault?.kind === 'take' || fault?.kind === 'answer' ? undefined : fault,
@@ -142,6 +145,7 @@ export async function startGcsServer({ port: wanted, after }: GcsServerOptions =
     tokens: undefined,
     pageSize: 1000,
     rewriteCalls: 1,
+    abandoned: 0,
     held: [],
     keys: () => objects.keys(),
     object: (key) => objects.current(key),

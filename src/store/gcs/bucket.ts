@@ -4,7 +4,7 @@ import type { StoreSettings } from '../../model/format/settings.ts';
 import { retrying } from '../contract/driver.ts';
 import { type Access, type OnTry, StoreError, type StoreUse } from '../contract/store.ts';
 import { escaped, escapedPath } from '../http/network.ts';
-import { authorityOf, hostOf } from '../http/proxy.ts';
+import { authorityOf, hostOf, isLoopback } from '../http/proxy.ts';
 import {
   type Answer,
   openTransport,
@@ -87,7 +87,13 @@ function locationOf(env: NodeJS.ProcessEnv): { readonly server: Server; readonly
   }
   const isTls = url.protocol === 'https:';
   const server = { isTls, host: hostOf(url), port: Number(url.port || (isTls ? 443 : 80)) };
-  return { server, isEmulator: emulator !== '' };
+  const isEmulator = emulator !== '';
+  if (!isTls && !isEmulator && !isLoopback(server.host)) {
+    throw new StoreError('refused', `${name} is ${given}: others on the way could read the tokens`, {
+      hint: `${name}=https://...`,
+    });
+  }
+  return { server, isEmulator };
 }
 
 /** Asks for a token, and throws a StoreError if there is none. Tokens are renewed before they expire. */

@@ -103,7 +103,7 @@ async function copyOver(job: CopyJob): Promise<PutOutcome> {
 }
 
 function copied(source: Source, resource: unknown): string {
-  const size = textIn(resource, 'size');
+  const size = textIn(resource, 'size') ?? '0';
   if (size !== String(source.sizeBytes)) throw new NotFromStore('copy of the same size');
   return promised(textIn(resource, 'generation'), 'generation');
 }

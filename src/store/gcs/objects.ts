@@ -121,7 +121,8 @@ interface Page {
 
 interface Item {
   readonly name: string;
-  readonly size: string;
+  /** Some servers leave it out if it is 0. */
+  readonly size?: string;
   readonly updated?: string;
   readonly md5Hash?: string;
 }
@@ -148,7 +149,7 @@ export async function* listObjects(
   let newest: Buffer = Buffer.alloc(0);
   for (let token = ''; ;) {
     const { items = [], nextPageToken = '' } = await pageOf(bucket, ask, { fields, pageToken: token });
-    for (const { name, size, updated, md5Hash } of items) {
+    for (const { name, size = '0', updated, md5Hash } of items) {
       const key = Buffer.from(name);
       // Commands merge listings, so another order would hide objects.
       if (Buffer.compare(key, newest) <= 0)

@@ -2,6 +2,7 @@
 // start, and holds when its last byte arrives. (Multipart uploads of the XML API have no conditions.) An upload that is
 // left costs nothing, and ends after a week.
 import { md5Of, newMd5 } from '../../model/md5.ts';
+import { linkSignals } from '../../model/waiting.ts';
 import type { ObjectMeta, PutOptions, PutOutcome } from '../contract/store.ts';
 import { drained, NotFromStore, promised, textOf } from '../http/body.ts';
 import type { Answer } from '../http/transport.ts';
@@ -93,11 +94,31 @@ function outcomeOf({ bucket, key }: PutJob, stored: Stored | PutOutcome, md5: st
   return { kind: 'stored', tag: stored.tag };
 }
 
-/** Sends each part once the next one is known, while the one after that is read. */
+/** The first failure also stops the part on its way, whose memory may be reused soon. */
 async function putParts(
   job: PutJob,
   first: Uint8Array,
   second: Uint8Array,
+  chunks: AsyncIterator<Uint8Array>,
+): Promise<PutOutcome> {
+  const { options } = job;
+  const stop = new AbortController();
+  const { signal, unlink } = linkSignals(stop.signal, options.signal);
+  try {
+    return await sendParts({ ...job, options: { ...options, signal } }, [first, second], chunks);
+  } catch (error) {
+    stop.abort(error);
+    options.signal?.throwIfAborted();
+    throw error;
+  } finally {
+    unlink();
+  }
+}
+
+/** Sends each part once the next one is known, while the one after that is read. */
+async function sendParts(
+  job: PutJob,
+  [first, second]: readonly [Uint8Array, Uint8Array],
   chunks: AsyncIterator<Uint8Array>,
 ): Promise<PutOutcome> {
   const { options } = job;

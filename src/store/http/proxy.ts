@@ -104,3 +104,8 @@ export function hostOf(url: URL): string {
 export function authorityOf({ host, port }: { readonly host: string; readonly port: number }): string {
   return `${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
+
+/** By name or address (RFC 6761, section 6.3; RFC 5735); names are not resolved. */
+export function isLoopback(host: string): boolean {
+  return /^(.*\.)?localhost\.?$|^127\.\d+\.\d+\.\d+$|^::1$/i.test(host);
+}

@@ -4,6 +4,7 @@ import type { StoreSettings } from '../../model/format/settings.ts';
 import { prepareMd5 } from '../../model/md5.ts';
 import { type Connections, sharedConnection } from '../contract/driver.ts';
 import type { OnTry, Store } from '../contract/store.ts';
+import { isLoopback } from '../http/proxy.ts';
 import { accessOf, type Bucket, openBucket } from './bucket.ts';
 import { copyObject, moveObject } from './copy.ts';
 import { sweepUploads } from './multipart.ts';
@@ -78,9 +79,4 @@ function plainWarning({ server, origin }: Bucket['location']): Mistake | undefin
     message: `requests to ${origin} are signed, but not encrypted: others on the way can read data and session tokens`,
     hint: 'AWS_ENDPOINT_URL_S3=https://..., if the server speaks TLS',
   };
-}
-
-/** By name or address (RFC 6761, section 6.3; RFC 5735); names are not resolved. */
-function isLoopback(host: string): boolean {
-  return /^(.*\.)?localhost\.?$|^127\.\d+\.\d+\.\d+$|^::1$/i.test(host);
 }

@@ -134,7 +134,15 @@ it.each<[string, () => Record<string, string>, object]>([
     { kind: 'denied', message: /does not exist/ },
   ],
   [
-    'their file is a FIFO or a directory',
+    'their file is a FIFO',
+    () => {
+      execFileSync('mkfifo', [path.join(dir, 'fifo')]);
+      return { GOOGLE_APPLICATION_CREDENTIALS: path.join(dir, 'fifo') };
+    },
+    { kind: 'denied', message: /not a file/ },
+  ],
+  [
+    'their file is a directory',
     () => ({ GOOGLE_APPLICATION_CREDENTIALS: dir }),
     { kind: 'denied', message: /not a file/ },
   ],
@@ -190,6 +198,15 @@ it('never stand in a message', async () => {
   const [token = ''] = server.tokens ?? [];
   expect(JSON.stringify([String(error), error])).not.toContain(token);
   expect(String(error)).toMatch(/access denied/);
+});
+
+it('are sent to no other machine without TLS', async () => {
+  const address = 'http://storage.example.org';
+  onTestFinished(setEnv({ CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE: address }));
+  await expect(openGcs('gs://lab/run7')).rejects.toMatchObject({
+    kind: 'refused',
+    message: expect.stringContaining(`${address}: others on the way could read the tokens`),
+  });
 });
 
 it.each([

@@ -111,6 +111,18 @@ describe('a body in parts', () => {
     expect(server.versions('run7/big')).toHaveLength(1);
   });
 
+  it('is sent no further if the body breaks off: its memory may be reused', async () => {
+    once('upload', { kind: 'stall' });
+    const broken = new Error('the file moved');
+    const body = async function* body(): AsyncGenerator<Uint8Array> {
+      yield* partsOf(5 * MIB, 5 * MIB);
+      await expect.poll(() => counts('upload')).toBe(1);
+      throw broken;
+    };
+    await expect(store.put('big', body(), { meta: newMeta() })).rejects.toBe(broken);
+    await expect.poll(() => server.abandoned).toBe(1);
+  });
+
   it('asks what became of the upload if the answer to its end is lost, and a look fails', async () => {
     let isLost = false;
     server.fault = (incoming) => {
