@@ -111,7 +111,7 @@ describe('on Google Cloud Storage', () => {
       return place.capture(['put', `${name}/in.dat`, url()], credentials());
     });
     const ends = await Promise.all(puts.map(({ status }) => status));
-    expect(ends.toSorted()).toEqual([0, 1, 1]);
+    expect(ends.toSorted((a, b) => a - b)).toEqual([0, 1, 1]);
     expect(server.versions(`run${prefix}/in.dat`)).toHaveLength(1);
     expect(bytes('in.dat').toString()).toBe(`of ${['a', 'b', 'c'][ends.indexOf(0)]}`);
   });
