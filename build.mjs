@@ -107,6 +107,8 @@ const ON_DEMAND = {
   credentials: 'src/store/s3/credentials.ts',
   // Its client for S3, and lib-storage.
   sdk: 'src/store/s3/sdk.ts',
+  // Microsoft Entra's sources of credentials.
+  identity: 'src/store/azure/identity.ts',
 };
 const ON_DEMAND_FILES = new Set(Object.keys(ON_DEMAND).map((name) => `./${name}.cjs`));
 /**

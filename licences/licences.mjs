@@ -18,6 +18,7 @@ const OWNERS = {
   '@bull-board/api': 'felixmosh and the contributors of bull-board',
   '@bull-board/hono': 'felixmosh and the contributors of bull-board',
   '@bull-board/ui': 'felixmosh and the contributors of bull-board',
+  '@nodable/entities': 'Amit Gupta',
   'codemirror-json5': 'Daniel Imfeld',
   isarray: '2013 Julian Gruber',
   'redis-info': 'the contributors of redis-info',

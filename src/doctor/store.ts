@@ -93,7 +93,7 @@ async function credentials({ store, signal }: Exam): Promise<Finding> {
   if (!isSession) return ok(check, 'they do not expire by themselves');
   const says = 'they belong to a session, and its end is unknown';
   if (isRenewable) return warn(check, `${says}; they are read again from the file when it ends`, RENEW);
-  return warn(check, `${says}; AWS_SESSION_TOKEN cannot be renewed while a run goes on`, ROLE);
+  return warn(check, `${says}; a variable cannot be renewed while a run goes on`, ROLE);
 }
 
 const RENEW = 'renew them in time (aws sso login, the credentials file)';

@@ -162,11 +162,7 @@ describe('credentials', () => {
     [{ expiresMs: Date.now() + HOUR_MS, isSession: true, isRenewable: true }, 'ok', 'expire in 59 min'],
     [{ expiresMs: Date.now() - HOUR_MS, isSession: true, isRenewable: true }, 'fail', 'have expired'],
     [{ expiresMs: undefined, isSession: true, isRenewable: true }, 'warn', 'read again from the file'],
-    [
-      { expiresMs: undefined, isSession: true, isRenewable: false },
-      'warn',
-      'AWS_SESSION_TOKEN cannot be renewed',
-    ],
+    [{ expiresMs: undefined, isSession: true, isRenewable: false }, 'warn', 'a variable cannot be renewed'],
   ])('%j are %s', async (access, level, says) => {
     const found = of(await examined({ ...memoryStore(), access: async () => access }), 'credentials');
     expect(found.level).toBe(level);

@@ -169,7 +169,7 @@ export interface Store {
   /**
    * Removes what interrupted puts left (parts, temporaries), for keys for which `mine` is true. Resolves to false if
    * the server or the credentials' rights do not let us look for them. `mine` is called about a put after that put was
-   * listed.
+   * listed. A store that removes them by itself has nothing to do.
    */
   sweep(prefix: string, mine: IsMine, signal?: AbortSignal): Promise<boolean>;
   /**

@@ -1,0 +1,174 @@
+import http from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { ContainerSASPermissions } from '@azure/storage-blob';
+import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { all, of } from '../../doctor/findings.ts';
+import { examineStore } from '../../../src/doctor/store.ts';
+import { StoreError, type Store } from '../../../src/store/contract/store.ts';
+import { startAzureServer, type AzureServer } from '../../azure/server.ts';
+import { kindOf, listOf, newMeta } from '../contract.ts';
+import { openAzure, setEnv } from './setup.ts';
+
+let server: AzureServer;
+beforeAll(async () => {
+  server = await startAzureServer();
+});
+afterAll(() => server.stop());
+let restore = (): void => undefined;
+afterEach(() => restore());
+
+const CONNECTION = 'AZURE_STORAGE_CONNECTION_STRING';
+const connection = (): string => server.env[CONNECTION] ?? '';
+const endpoint = (): string => /BlobEndpoint=([^;]+)/.exec(connection())?.[1] ?? '';
+
+async function opened(env: Readonly<Record<string, string>>, url = `${server.url}/run`): Promise<Store> {
+  restore();
+  restore = setEnv(env);
+  return openAzure(url, 300);
+}
+
+/** The whole error, as the user sees it. */
+async function errorOf(work: Promise<unknown>): Promise<StoreError> {
+  const error = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof StoreError)) throw new Error('no StoreError', { cause: error });
+  return error;
+}
+
+async function withSas(rights: string, hours: number): Promise<Record<string, string>> {
+  const expiresOn = new Date(Date.now() + hours * 3_600_000);
+  const url = await server.container.generateSasUrl({
+    permissions: ContainerSASPermissions.parse(rights),
+    startsOn: new Date(Date.now() - 48 * 3_600_000),
+    expiresOn,
+  });
+  return { [CONNECTION]: `BlobEndpoint=${endpoint()};SharedAccessSignature=${new URL(url).search.slice(1)}` };
+}
+
+it('are a connection string with a key: they do not expire', async () => {
+  const store = await opened(server.env);
+  expect(await store.access()).toEqual({ expiresMs: undefined, isSession: false, isRenewable: false });
+  expect(await kindOf(store.put('r.dat', Buffer.from('x'), { meta: newMeta() }))).toBe('stored');
+});
+
+it('are a SAS, with which copies work, too: its end is known', async () => {
+  const store = await opened(await withSas('racwdl', 1));
+  expect(await store.access()).toMatchObject({ isSession: true, isRenewable: false });
+  expect((await store.access())?.expiresMs).toBeGreaterThan(Date.now());
+  const findings = await all(
+    examineStore({ store, graceMs: 1000, sizesBytes: [1000], signal: new AbortController().signal }),
+  );
+  expect(findings.filter(({ level, check }) => level !== 'ok' && check !== 'throughput')).toEqual([]);
+  expect(of(findings, 'credentials').says).toMatch(/expire in .*; they are not renewed/);
+});
+
+it('are a SAS that has expired: the error says so, and nothing of the SAS', async () => {
+  const env = await withSas('racwdl', -1);
+  const error = await errorOf((await opened(env)).head('r.dat'));
+  expect(error).toMatchObject({ kind: 'expired', hint: expect.stringContaining('AZURE_STORAGE_SAS_TOKEN') });
+  expect(JSON.stringify({ ...error, text: String(error.stack) })).not.toMatch(/sig=|sv=/);
+});
+
+it('are a SAS without the right to write', async () => {
+  const store = await opened(await withSas('rl', 1));
+  expect(await listOf(store, '')).toEqual(expect.any(Array));
+  const error = await errorOf(store.put('r.dat', Buffer.from('x'), { meta: newMeta() }));
+  expect(error).toMatchObject({
+    kind: 'denied',
+    message: expect.stringContaining('PutBlob az://devstoreaccount1/lab/run/r.dat: access denied (http 403'),
+    hint: expect.stringContaining('racwdl'),
+  });
+});
+
+it.each<[string, () => Readonly<Record<string, string>>, string, string, RegExp]>([
+  [
+    'a wrong key',
+    () => ({ [CONNECTION]: connection().replace('Eby8', 'Abc8') }),
+    '',
+    'denied',
+    /access denied/,
+  ],
+  ['no such container', () => server.env, 'az://devstoreaccount1/none/run', 'missing', /no such container/],
+  [
+    'nothing that listens',
+    () => ({ [CONNECTION]: connection().replace(/127\.0\.0\.1:\d+/, '127.0.0.1:1') }),
+    '',
+    'transient',
+    /cannot reach http:\/\/127\.0\.0\.1:1 \(ECONNREFUSED, \d+ tries\)/,
+  ],
+  [
+    'no account of this name',
+    () => ({ AZURE_STORAGE_KEY: 'a2V5' }),
+    'az://nosuchaccount0/lab/run',
+    'transient',
+    /cannot reach https:\/\/nosuchaccount0\.blob\.core\.windows\.net/,
+  ],
+  [
+    'a SAS in its variable',
+    () => ({ AZURE_STORAGE_SAS_TOKEN: '?sv=2022-11-02&sig=secret' }),
+    'az://nosuchaccount0/lab/run',
+    'transient',
+    /cannot reach https:\/\/nosuchaccount0\.blob\.core\.windows\.net \(/,
+  ],
+])('%s: every use fails with its reason', async (_, envOf, url, kind, why) => {
+  const store = await opened(envOf(), url === '' ? undefined : url);
+  for (const work of [
+    () => store.put('r.dat', Buffer.from('x'), { meta: newMeta() }),
+    () => store.get('r.dat'),
+    () => store.head('r.dat'),
+    () => listOf(store, ''),
+  ]) {
+    const error = await errorOf(work());
+    expect(error).toMatchObject({ kind, message: expect.stringMatching(why), hint: expect.any(String) });
+    expect(JSON.stringify({ ...error, text: String(error.stack) })).not.toMatch(/secret|AccountKey|sig=/);
+  }
+});
+
+it.each([
+  ['garbage', 'AccountKey=secret', /not a connection string/],
+  [
+    'another account',
+    () => connection().replace('AccountName=devstoreaccount1', 'AccountName=other'),
+    /account other/,
+  ],
+])('%s in the connection string is refused at the opening', async (_, given, why) => {
+  const text = typeof given === 'string' ? given : given();
+  const error = await errorOf(opened({ [CONNECTION]: text }));
+  expect(error).toMatchObject({ kind: 'refused', message: expect.stringMatching(why) });
+  expect(JSON.stringify({ ...error, text: String(error.stack) })).not.toMatch(/secret|Eby8/);
+});
+
+it('are of a managed identity, if nothing else is given: they are renewed', async () => {
+  const tokens = http.createServer((request, response) => {
+    const expires = Math.floor(Date.now() / 1000) + 3600;
+    response.setHeader('content-type', 'application/json');
+    response.end(
+      request.headers['x-identity-header'] === 'the header'
+        ? JSON.stringify({ access_token: 'token', expires_on: expires, resource: 'x', token_type: 'Bearer' })
+        : '{}',
+    );
+  });
+  tokens.listen(0, '127.0.0.1');
+  await once(tokens, 'listening');
+  onTestFinished(() => void tokens.close());
+  const store = await opened({
+    AZURE_TOKEN_CREDENTIALS: 'ManagedIdentityCredential',
+    IDENTITY_ENDPOINT: `http://127.0.0.1:${(tokens.address() as AddressInfo).port}/token`,
+    IDENTITY_HEADER: 'the header',
+  });
+  expect(await store.access()).toMatchObject({ isSession: true, isRenewable: true });
+  expect((await store.access())?.expiresMs).toBeGreaterThan(Date.now());
+});
+
+it('are missing: the error names what can be set', async () => {
+  const store = await opened({ AZURE_TOKEN_CREDENTIALS: 'EnvironmentCredential' });
+  const error = await errorOf(store.access() as Promise<unknown>);
+  expect(error).toMatchObject({
+    kind: 'denied',
+    message: expect.stringContaining('no credentials found'),
+    hint: expect.stringContaining('az login'),
+  });
+});
