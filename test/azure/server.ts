@@ -57,6 +57,8 @@ export interface AzureServer {
   readonly served: Incoming[];
   fault: ((incoming: Incoming) => AzureFault | undefined) | undefined;
   keys(): readonly string[];
+  /** All that had an object at some time. */
+  everUsed(): readonly string[];
   /** What was ever visible under a key; undefined: deleted. */
   versions(key: string): readonly (Buffer | undefined)[];
   /** Lets the requests arrive that were late. Resolves to their statuses. */
@@ -204,6 +206,7 @@ export async function startAzureServer(): Promise<AzureServer> {
     served: [],
     fault: undefined,
     keys: () => [...seen].filter(([, all]) => all.at(-1) !== undefined).map(([key]) => key),
+    everUsed: () => [...seen.keys()],
     versions: (key) => seen.get(key) ?? [],
     late: async () => {
       const statuses: number[] = [];

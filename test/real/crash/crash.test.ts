@@ -6,18 +6,19 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startAzureServer } from '../../azure/server.ts';
 import { startGcsServer } from '../../gcs-server/server.ts';
 import { startS3Server } from '../../s3-server/server.ts';
 import { runChain, type ChainEnd } from './chain.ts';
 import type { Death } from './run.ts';
 import { anyMoment, everyPoint, FAILPOINTS, seeded, type ChainPlan, type StoreKind } from './sweep.ts';
-import { fileView, gcsView, s3View, type View } from './view.ts';
+import { azureView, fileView, gcsView, s3View, type View } from './view.ts';
 
 /** Half of a run is waiting: for the disk, the task, the quiet before a deletion. */
 const AT_ONCE = 4;
 const DEATHS_IN_ALL = Number(process.env['CRASH_DEATHS'] ?? 1000);
 const RANDOM_RUNS_ON_FILES = 36;
-/** Its requests are S3's in other words: what dies between them is the same. */
+/** Their requests are S3's in other words: what dies between them is the same. */
 const RANDOM_RUNS_ON_OTHERS = 8;
 /** So many more at a time, until there are enough. */
 const RANDOM_RUNS_MORE = 36;
@@ -94,6 +95,10 @@ async function viewOf(
     const server = await startGcsServer();
     return { view: gcsView(server, 'lab/'), stop: () => server.stop() };
   }
+  if (store === 'azure') {
+    const server = await startAzureServer();
+    return { view: azureView(server, 'lab/'), stop: () => server.stop() };
+  }
   const server = await startS3Server();
   return { view: s3View(server, 'lab/'), stop: () => server.stop() };
 }
@@ -113,6 +118,10 @@ describe('nothing that was closed and reported safe is lost, whatever dies', { t
 
   it('at a random moment, on Google Cloud Storage', async () => {
     expect(await run('gs', anyMoment(RANDOM_RUNS_ON_OTHERS, seeded(seed + 4)))).toEqual([]);
+  });
+
+  it('at a random moment, on Azure Blob Storage', async () => {
+    expect(await run('azure', anyMoment(RANDOM_RUNS_ON_OTHERS, seeded(seed + 5)))).toEqual([]);
   });
 
   it(`at a random moment, on S3, until there are ${DEATHS_IN_ALL} deaths in all`, async () => {

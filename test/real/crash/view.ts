@@ -8,6 +8,7 @@ import { parseRecord } from '../../../src/model/format/records.ts';
 import type { WholeRecord } from '../../../src/model/checkpoint/history.ts';
 import { readFound } from '../../e2e/store-files.ts';
 import type { GcsServer } from '../../gcs-server/server.ts';
+import type { AzureServer } from '../../azure/server.ts';
 import type { S3Server } from '../../s3-server/server.ts';
 import { readContent } from './content.mjs';
 
@@ -133,6 +134,39 @@ export function gcsView(server: GcsServer, prefix: string): View {
         .map((key) => `${key} ${versions(key).length}`)
         .join('\n'),
     // Uploads that are left cost nothing, and end after a week.
+    leftovers: () => [],
+  };
+  return view;
+}
+
+/** Azure removes by itself what interrupted puts leave. */
+export function azureView(server: AzureServer, prefix: string): View {
+  const seen = new Map<string, number>();
+  const look = looker();
+  const versions = (key: string) => server.versions(prefix + key);
+  const view: View = {
+    url: `${server.url}/${prefix.slice(0, -1)}`,
+    options: [],
+    env: server.env,
+    keys: () => server.keys().map((key) => key.slice(prefix.length)),
+    bytes: (key) => plain(key, versions(key).at(-1) ?? Buffer.alloc(0)),
+    object: (key) => look(`${key} ${versions(key).length}`, () => view.bytes(key)),
+    newlyVisible: () =>
+      server
+        .everUsed()
+        .map((key) => key.slice(prefix.length))
+        .filter(isData)
+        .flatMap((key) => {
+          const fresh = versions(key).slice(seen.get(key) ?? 0);
+          seen.set(key, versions(key).length);
+          return fresh.flatMap((bytes) => (bytes === undefined ? [] : [{ key, bytes: plain(key, bytes) }]));
+        }),
+    uploads: () =>
+      view
+        .keys()
+        .filter(isData)
+        .map((key) => `${key} ${versions(key).length}`)
+        .join('\n'),
     leftovers: () => [],
   };
   return view;
