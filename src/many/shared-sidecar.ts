@@ -269,7 +269,8 @@ export function lowerTo(niceness: number, pid: number): void {
 }
 
 /** Variables by which the sidecar finds the store and its directories. It gets them from us, not from a launcher. */
-const ITS_OWN = /^(AWS_|CAPTURE_|CLOUDSDK_|GCE_|GOOGLE_|NODE_|SSL_|STORAGE_)|^(TMPDIR|HOME)$|_proxy$/i;
+const ITS_OWN =
+  /^(AWS_|AZURE_|CAPTURE_|CLOUDSDK_|GCE_|GOOGLE_|IDENTITY_|MSI_|NODE_|SSL_|STORAGE_)|^(TMPDIR|HOME)$|_proxy$/i;
 
 /** Whether a task with these variables of its own may share a sidecar with others. */
 export function mayShareSidecar(variables: Readonly<Record<string, string>>): boolean {
