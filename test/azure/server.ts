@@ -45,6 +45,8 @@ export type AzureFault =
   | { readonly kind: 'damage' }
   /** Takes the request and never answers. */
   | { readonly kind: 'stall' }
+  /** Waits before the work. */
+  | { readonly kind: 'delay'; readonly until: Promise<unknown> }
   /** Breaks the connection in the middle of the answer. */
   | { readonly kind: 'cut' };
 
@@ -164,6 +166,7 @@ export async function startAzureServer(): Promise<AzureServer> {
     server.served.push(incoming);
     const fault = server.fault?.(incoming);
     if (fault?.kind === 'stall') return;
+    if (fault?.kind === 'delay') await fault.until;
     if (fault?.kind === 'answer') {
       const code = fault.code === undefined ? {} : errorHeaders(fault.code);
       response.writeHead(fault.status, { ...fault.headers, ...code });

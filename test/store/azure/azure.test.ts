@@ -79,6 +79,9 @@ describe('retries', () => {
     server.fault = faulty('PutBlob', fault, 2);
     expect(await put('r.dat', 'bytes')).toBe('stored');
     expect(served('PutBlob')).toBe(3);
+    // Azure compares it with the body. azurite compares the md5 that it is told to keep.
+    for (const { operation, headers } of server.served)
+      if (operation === 'PutBlob') expect(headers['content-md5']).toBe(headers['x-ms-blob-content-md5']);
     expect(new Set(server.versions(`${run}/r.dat`).map(String))).toEqual(new Set(['bytes']));
   });
 
@@ -296,15 +299,13 @@ describe('a copy of a large object, in blocks', () => {
   it('is of one state of its source, which changes meanwhile', async () => {
     await store.put('from', bytes, { meta: newMeta() });
     const newer = Buffer.alloc(MIB, 'newer');
-    let changed: Promise<unknown> | undefined;
-    server.fault = ({ operation, nth }) => {
-      if (operation === 'PutBlockFromURL' && nth === 2) changed = put('from', String(newer));
-      return operation === 'PutBlockList' && changed === undefined ? { kind: 'stall' } : undefined;
-    };
+    server.fault = ({ operation, nth }) =>
+      operation === 'PutBlockFromURL' && nth === 3
+        ? { kind: 'delay', until: put('from', String(newer)) }
+        : undefined;
     await copyObject(await opened(), { from: 'from', to: 'to' }, LIMITS);
-    await changed;
     const seen = server.versions(`${run}/to`).map(String);
-    expect([[String(bytes)], [String(newer)]]).toContainEqual(seen);
+    expect(seen).toEqual([String(newer)]);
   });
 });
 

@@ -45,9 +45,8 @@ it('a run that is killed resumes on another machine; status and gather find what
   expect(status.stdout()).toContain('done');
   const gather = place.capture(['gather', url, place.at('out'), '--array', '0'], server.env);
   expect(await gather.status, gather.stderr()).toBe(0);
-  const [file = ''] = fs
-    .readdirSync(place.at('out'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('result.dat') || name.endsWith('result.dat.0'));
+  const gathered = fs.readdirSync(place.at('out'), { recursive: true, encoding: 'utf8' });
+  const file = gathered.find((name) => /result\.dat(\.0)?$/.test(name)) ?? '';
   expect(fs.readFileSync(path.join(place.at('out'), file), 'utf8')).toBe(resultOf(0));
 });
 
