@@ -20,7 +20,12 @@ export interface Mount {
 
 /** `path`: absolute, without links. Undefined without /proc. */
 export function mountOf(path: string): Mount | undefined {
-  return mounts()
+  return mountAmong(mounts(), path);
+}
+
+/** As {@link mountOf}, of these. */
+export function mountAmong(mounted: readonly Mount[], path: string): Mount | undefined {
+  return mounted
     .filter(({ point }) => isAtOrBelow(path, point))
     .reduce<Mount | undefined>(
       // Of two mounts at one point, the later one covers the other.
@@ -29,10 +34,15 @@ export function mountOf(path: string): Mount | undefined {
     );
 }
 
-/** The type of the file system of an open file, as in {@link Mount}; undefined if /proc does not tell. */
-export function typeOfOpen(fd: number): string | undefined {
+/** The mount of an open file; undefined if /proc does not tell. */
+export function mountOfOpen(fd: number, mounted = allMounts()): Mount | undefined {
   const mountId = mountIdIn(readProc(process.pid, `fdinfo/${fd}`));
-  return mountId === undefined ? undefined : mounts().find(({ id }) => id === mountId)?.type;
+  return mountId === undefined ? undefined : mounted.find(({ id }) => id === mountId);
+}
+
+/** Of this process, in the order in which they were mounted. Empty without /proc. */
+export function allMounts(): readonly Mount[] {
+  return mounts();
 }
 
 /** What is mounted beneath the work directory, as it was when this object was made. */

@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import { lastErrno, libcFunction } from './libc.ts';
-import { typeOfOpen } from './mounts.ts';
+import { mountOfOpen } from './mounts.ts';
 import { isNetworkFileSystem } from './network-files.ts';
 import { pollNow, POLLOUT } from './poll.ts';
 
@@ -65,7 +65,7 @@ const PIPE_BYTES = 512;
 export function openTryWrite(fd: number, hasRoom: () => void): TryWrite {
   try {
     // Also fstat(2) may wait for the server.
-    if (isNetworkFileSystem(typeOfOpen(fd) ?? '')) return writtenAside(fd, hasRoom);
+    if (isNetworkFileSystem(mountOfOpen(fd)?.type ?? '')) return writtenAside(fd, hasRoom);
     const stat = fs.fstatSync(fd);
     if (stat.isFile()) return tryWrite((bytes) => written(() => fs.writeSync(fd, bytes), bytes));
     if (stat.isSocket()) return tryWrite(orWithoutLibc(fd, sent));

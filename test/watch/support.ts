@@ -6,7 +6,7 @@ import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { ClosedEvent, Interest } from '../../src/model/file/file-state.ts';
 import { libcFunction } from '../../src/native/libc.ts';
-import type { LinkInterest } from '../../src/watch/linked-directories.ts';
+import type { LinkInterest } from '../../src/watch/behind-links.ts';
 import type { FoundFile } from '../../src/watch/scan.ts';
 import type { SpareInstance } from '../../src/watch/spare-instance.ts';
 import { openWatcher, thisSystem } from '../../src/watch/watcher.ts';
