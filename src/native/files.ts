@@ -12,9 +12,8 @@ import { isOursOrRoots } from './users.ts';
 const fcntl =
   libcFunction<[fd: number, command: number, type: 'int', value: number]>('int fcntl(int, int, ...)');
 const flock = libcFunction<[fd: number, operation: number]>('int flock(int, int)');
-const renameat2 = libcFunction<[number, Buffer, number, Buffer, number]>(
-  'int renameat2(int, const void*, int, const void*, unsigned int)',
-);
+const RENAMEAT2 = 'int renameat2(int, const void*, int, const void*, unsigned int)';
+const renameat2 = libcFunction<[number, Buffer, number, Buffer, number]>(RENAMEAT2);
 const futimens = libcFunction<[fd: number, times: Buffer]>('int futimens(int, const void*)');
 
 const NS_PER_S = 1_000_000_000n;
@@ -27,7 +26,8 @@ const RENAME_NOREPLACE = 1;
 /** FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE */
 const PUNCH_HOLE = 2 | 1;
 
-/** fallocate(2), bound on first use. */
+/** These two are bound on first use. */
+let renaming: ReturnType<typeof bindLibc> | undefined;
 let fallocate: ReturnType<typeof bindLibc> | undefined;
 
 export type WriterState = 'none' | 'writer' | 'unknown';
@@ -139,6 +139,24 @@ export function renameNoReplace(from: string, to: string): boolean {
   }
   fs.unlinkSync(encodePath(from));
   return true;
+}
+
+/** The same without blocking the event loop: the names may be on a network file system. */
+export function renameNoReplaceAsync(from: string, to: string): Promise<boolean> {
+  renaming ??= bindLibc(RENAMEAT2);
+  const call = renaming;
+  return new Promise((resolve, reject) => {
+    const done = (error: Error | null, result: number): void => {
+      if (error === null && result === 0) return resolve(true);
+      // The errno stays in the thread that made the call. Called here again, it fails with its error.
+      try {
+        resolve(renameNoReplace(from, to));
+      } catch (reason) {
+        reject(reason);
+      }
+    };
+    call.async(AT_FDCWD, withNul(from), AT_FDCWD, withNul(to), RENAME_NOREPLACE, done);
+  });
 }
 
 /** Makes a file for reading and writing that never keeps a name, so that nothing stays of it. Throws as open(2) does. */

@@ -160,7 +160,7 @@ export class Fence {
    * `lost` if the store no longer has its claim. Whatever is visible without a request is checked each time.
    */
   async pass(signal?: AbortSignal): Promise<void> {
-    await this.#store.confirm();
+    await this.#store.confirm(signal);
     if (this.#fenced === undefined && performance.now() - this.#askedMs > FRESH_MS) {
       this.#asking ??= this.#ask(signal).finally(() => (this.#asking = undefined));
       await this.#asking;
@@ -173,7 +173,7 @@ export class Fence {
    * that attempt claims later, then reads, and so sees the record that allowed the deletion.
    */
   async passAnew(signal?: AbortSignal): Promise<void> {
-    await this.#store.confirm();
+    await this.#store.confirm(signal);
     if (this.#fenced === undefined) await this.#ask(signal);
     if (this.#fenced !== undefined) throw this.#fenced;
   }

@@ -102,7 +102,7 @@ export class Patience {
       copy: (from, to, signal) => store.copy(from, to, signal),
       promote: (from, to, options) => store.promote(from, to, options),
       sweep: (prefix, mine, signal) => this.#answer(() => store.sweep(prefix, mine, signal)),
-      confirm: () => store.confirm(),
+      confirm: (signal) => store.confirm(signal),
       access: (signal) => store.access(signal),
       close: () => store.close(),
     };

@@ -177,7 +177,7 @@ export interface Store {
    * another directory, or to none. Sends no request. Every other method makes the same check, and a put repeats it
    * before it returns `stored`. A loss that only the server knows shows in the caller's own claim (records/claim.ts).
    */
-  confirm(): Promise<void>;
+  confirm(signal?: AbortSignal): Promise<void>;
   /** The credentials in use; undefined for a store without credentials. Sends nothing to the store itself. */
   access(signal?: AbortSignal): Promise<Access | undefined>;
   close(): Promise<void>;

@@ -8,6 +8,7 @@
 // links (openat2(2)). Whatever others rename or replace, nothing outside the store is read, written or removed.
 import fs, { type BigIntStats } from 'node:fs';
 import { dirname } from 'node:path';
+import { promisify } from 'node:util';
 import * as z from 'zod';
 import { errnoOf } from '../../model/errors.ts';
 import { md5Of } from '../../model/md5.ts';
@@ -41,6 +42,9 @@ interface SharedFolder {
 
 const SHARED_MS = 100;
 
+const open = promisify(fs.open);
+const fstat = promisify(fs.fstat);
+
 /**
  * Keeps the directory open from its first use, because no other directory gets its inode while a descriptor is open.
  * Once it was seen, it is never created again: that would silently hide the loss of its content.
@@ -55,6 +59,7 @@ export class StoreRoot {
   #holds = 0;
   #isClosed = false;
   #making: Promise<void> | undefined;
+  #holding: Promise<void> | undefined;
 
   /** `path` is absolute. */
   constructor(path: string) {
@@ -77,7 +82,7 @@ export class StoreRoot {
     this.#refuseIfClosed();
     if (this.#held === undefined) {
       try {
-        return this.#hold();
+        return await this.#hold();
       } catch (error) {
         return unlessMissing(asNoDirectory(error, path));
       }
@@ -151,15 +156,25 @@ export class StoreRoot {
     await this.check();
     if (this.#held !== undefined) return;
     await makeRoot(this.#path);
-    if (this.#held === undefined) this.#hold();
+    if (this.#held === undefined) await this.#hold();
   }
 
-  #hold(): void {
-    this.#refuseIfClosed();
+  /** Only one call at a time, as for {@link make}. */
+  #hold(): Promise<void> {
+    return (this.#holding ??= this.#openRoot().finally(() => (this.#holding = undefined)));
+  }
+
+  async #openRoot(): Promise<void> {
     // A plain descriptor, because a FileHandle without references is closed by the garbage collector.
-    const fd = fs.openSync(this.#path, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
-    const { dev, ino, mode, uid } = fs.fstatSync(fd, { bigint: true });
-    this.#held = { fd, dev, ino, isShared: (mode & SET_GROUP_ID) !== 0n, owner: Number(uid) };
+    const fd = await open(this.#path, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
+    try {
+      const { dev, ino, mode, uid } = await fstat(fd, { bigint: true });
+      this.#refuseIfClosed();
+      this.#held = { fd, dev, ino, isShared: (mode & SET_GROUP_ID) !== 0n, owner: Number(uid) };
+    } catch (error) {
+      fs.closeSync(fd);
+      throw error;
+    }
   }
 }
 

@@ -6,11 +6,14 @@ import pLimit, { type LimitFunction } from 'p-limit';
 import { errnoOf } from '../../model/errors.ts';
 import type { StoreSettings } from '../../model/format/settings.ts';
 import { reached } from '../../native/failpoint.ts';
+import { orGivenUp } from '../../native/given-up.ts';
 import { shareOfOpenFiles } from '../../native/processes.ts';
 import { retrying } from '../contract/driver.ts';
 import {
   StoreError,
   isLost,
+  type GetOptions,
+  type GotObject,
   type ListedObject,
   type ObjectMeta,
   type OnTry,
@@ -58,7 +61,7 @@ export async function openFileStore(
   const directory = new StoreRoot(root);
   const layout = layoutOf(root, directory);
   const inTurn = pLimit(shareOfOpenFiles(MOST_SMALL_PUTS));
-  const place = { layout, directory, budgetMs, inTurn, onTry };
+  const place = { layout, directory, budgetMs, inTurn, onTry, givenUp: new Map<string, Promise<void>>() };
   return {
     url: `file://${root}`,
     createsAtomically: true,
@@ -66,15 +69,14 @@ export async function openFileStore(
     // rename(2) has no conditions.
     replacesAtomically: async () => false,
     put: (key, body, options) => put(place, key, body, options),
-    get: (key, options = {}) =>
-      request(place, { verb: 'get', key, signal: options.signal }, () => getFile(layout, key, options)),
+    get: (key, options = {}) => get(place, key, options),
     head: (key, signal) => request(place, { verb: 'head', key, signal }, () => headFile(layout, key)),
-    list: (prefix, signal) => list(place, prefix, signal),
+    list: (prefix, signal) => inSteps(list(place, prefix, signal), signal),
     folders: (prefix, signal) =>
       request(place, { verb: 'list', key: prefix, signal }, () => listFileFolders(layout, prefix)),
     delete: async (keys, signal) => {
       for (const key of keys)
-        await request(place, { verb: 'delete', key, signal }, () => remove(layout, key));
+        await request(place, { verb: 'delete', key, signal }, () => remove(layout, key, signal));
     },
     copy: (from, to, signal) => copy(place, { from, to, signal }),
     promote: (from, to, options = {}) => promote(place, from, to, options),
@@ -82,10 +84,7 @@ export async function openFileStore(
       request(place, { verb: 'sweep', key: prefix, signal }, () =>
         sweepTemporaries(layout, prefix, mine, signal),
       ),
-    confirm: () =>
-      directory.check().catch(async (error: unknown) => {
-        throw await whyOf(place, 'look for', '', error);
-      }),
+    confirm: (signal) => orGivenUp(confirm(place), signal),
     access: async () => undefined,
     close: () => directory.close(),
   };
@@ -98,6 +97,8 @@ interface OpenDirectory {
   /** Limits concurrent small puts, because each has some files open. */
   readonly inTurn: LimitFunction;
   readonly onTry: OnTry | undefined;
+  /** By key: writes that were given up, and have not ended yet. */
+  readonly givenUp: Map<string, Promise<void>>;
 }
 
 interface RequestOptions {
@@ -108,8 +109,16 @@ interface RequestOptions {
   readonly budgetMs?: number;
 }
 
-/** Runs one operation, with retries where they help. Throws a {@link StoreError}, or the signal's reason. */
-function request<T>(place: OpenDirectory, options: RequestOptions, work: () => Promise<T>): Promise<T> {
+/**
+ * Runs one operation, with retries where they help. Throws a {@link StoreError}, or the signal's reason. `late` gets what
+ * the file server answers after that.
+ */
+async function request<T>(
+  place: OpenDirectory,
+  options: RequestOptions,
+  work: () => Promise<T>,
+  late?: (answer: T) => void,
+): Promise<T> {
   const { verb, key, signal, budgetMs = place.budgetMs } = options;
   const attempt = async (): Promise<T> => {
     try {
@@ -122,7 +131,67 @@ function request<T>(place: OpenDirectory, options: RequestOptions, work: () => P
       throw await whyOf(place, verb, key, error);
     }
   };
-  return retrying(attempt, { budgetMs, signal, onTry: (error) => place.onTry?.(USES[verb], error) });
+  const onTry = (error: StoreError | undefined): void => {
+    if (signal?.aborted !== true) place.onTry?.(USES[verb], error);
+  };
+  // A write that was given up may still take place: not after a later one of the same key.
+  const earlier = place.givenUp.get(key);
+  const answer = (async () => {
+    await earlier;
+    return retrying(attempt, { budgetMs, signal, onTry });
+  })();
+  try {
+    return await orGivenUp(answer, signal, late);
+  } catch (error) {
+    if (signal?.aborted === true && USES[verb] !== 'read') keepGivenUp(place.givenUp, key, answer);
+    throw error;
+  }
+}
+
+function keepGivenUp(givenUp: OpenDirectory['givenUp'], key: string, answer: Promise<unknown>): void {
+  const ended = answer.then(
+    () => undefined,
+    () => undefined,
+  );
+  givenUp.set(key, ended);
+  void ended.then(() => givenUp.get(key) === ended && givenUp.delete(key));
+}
+
+async function get(place: OpenDirectory, key: string, options: GetOptions): Promise<GotObject | undefined> {
+  const { signal } = options;
+  const work = (): Promise<GotObject | undefined> => getFile(place.layout, key, options);
+  const got = await request(place, { verb: 'get', key, signal }, work, closeUnread);
+  return got && { ...got, body: inSteps(got.body, signal) };
+}
+
+function closeUnread(got: GotObject | undefined): void {
+  void got?.body[Symbol.asyncIterator]().return?.();
+}
+
+/** The same items. Once the signal aborts, nobody waits for the next one, or for the end. */
+function inSteps<T>(items: AsyncIterable<T>, signal: AbortSignal | undefined): AsyncIterableIterator<T> {
+  const from = items[Symbol.asyncIterator]();
+  const close = async (): Promise<void> => void (await from.return?.());
+  return {
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    next: () => orGivenUp(from.next(), signal),
+    return: async () => {
+      await orGivenUp(close(), signal).catch((error: unknown) => {
+        if (signal?.aborted !== true) throw error;
+      });
+      return { done: true, value: undefined };
+    },
+  };
+}
+
+async function confirm(place: OpenDirectory): Promise<void> {
+  try {
+    await place.directory.check();
+  } catch (error) {
+    throw await whyOf(place, 'look for', '', error);
+  }
 }
 
 async function put(
@@ -191,7 +260,7 @@ async function promote(
   const missing = `promote ${layout.root}/${from}: there is no such object`;
   if (source === undefined) throw new StoreError('missing', missing);
   return request(place, { verb: 'put', key: to, signal }, async () => {
-    const outcome = await promoteFile(layout, { from, to, precondition });
+    const outcome = await promoteFile(layout, { from, to, precondition, signal });
     if (outcome?.kind === 'stored') return outcome;
     const now = await unlessOurs(layout, to, source.meta, outcome ?? { kind: 'exists' });
     if (outcome === undefined && now.kind !== 'stored') throw new StoreError('missing', missing);
@@ -210,18 +279,19 @@ async function* list(
     await place.directory.check();
   } catch (error) {
     const why = await whyOf(place, 'list', prefix, error);
-    if (why instanceof StoreError) place.onTry?.(USES.list, why);
+    if (why instanceof StoreError && signal?.aborted !== true) place.onTry?.(USES.list, why);
     throw why;
   }
-  place.onTry?.(USES.list, undefined);
+  if (signal?.aborted !== true) place.onTry?.(USES.list, undefined);
 }
 
-async function remove(layout: Layout, key: string): Promise<void> {
+async function remove(layout: Layout, key: string, signal: AbortSignal | undefined): Promise<void> {
   try {
     await inFolder(layout, layout.spotOf(key), async (path, at) => {
       const stat = await fs.lstat(path, { bigint: true });
       // Other kinds of files are no objects, and not ours to remove.
       if (!stat.isFile() && !stat.isSymbolicLink()) return;
+      signal?.throwIfAborted();
       await fs.unlink(path);
       reached('file-delete.unlinked');
       await syncDirectory(at);
@@ -240,15 +310,18 @@ interface Copy {
 
 async function copy(place: OpenDirectory, { from, to, signal }: Copy): Promise<void> {
   const { layout } = place;
-  const source = await request(place, { verb: 'get', key: from, signal }, () =>
-    getFile(layout, from, { signal }, 'refused'),
+  const source = await request(
+    place,
+    { verb: 'get', key: from, signal },
+    () => getFile(layout, from, { signal }, 'refused'),
+    closeUnread,
   );
   if (source === undefined)
     throw new StoreError('missing', `copy ${layout.root}/${from}: there is no such object`);
   try {
     await put(place, to, source.body, { meta: source.meta, signal, mostMode: source.permissions });
   } finally {
-    await source.body[Symbol.asyncIterator]().return?.();
+    await inSteps(source.body, signal).return?.();
   }
 }
 

@@ -8,7 +8,7 @@ import { errnoOf } from '../../model/errors.ts';
 import { joinPath } from '../../model/path.ts';
 import { readAhead } from '../../model/waiting.ts';
 import { reached } from '../../native/failpoint.ts';
-import { renameNoReplace } from '../../native/files.ts';
+import { renameNoReplaceAsync } from '../../native/files.ts';
 import { type Links, openFile, type OpenFile, StrangersLink } from '../../native/followed-links.ts';
 import { roomInHeap, tooManyForHeap } from '../../native/heap.ts';
 import { firstChunks, joined, releasing } from '../contract/driver.ts';
@@ -77,7 +77,8 @@ async function putBy(
     reached('file-put.body-written');
     await writeMeta(layout, { key, file: written, meta: options.meta, temporary: temporary + META_SUFFIX });
     reached('file-put.meta-written');
-    const no = await place(layout, { key, from: temporary, precondition: options.precondition });
+    const { precondition, signal } = options;
+    const no = await place(layout, { key, from: temporary, precondition, signal });
     if (no === undefined) return { kind: 'stored', tag: tagOf(written, options.meta) };
     await dropMeta(layout, key, written.ino);
     return no;
@@ -92,6 +93,7 @@ interface Promotion {
   readonly from: string;
   readonly to: string;
   readonly precondition: Precondition | undefined;
+  readonly signal: AbortSignal | undefined;
 }
 
 /**
@@ -99,7 +101,7 @@ interface Promotion {
  */
 export async function promoteFile(
   layout: Layout,
-  { from, to, precondition }: Promotion,
+  { from, to, precondition, signal }: Promotion,
 ): Promise<PutOutcome | undefined> {
   const found = await openObject(layout, from, 'refused');
   if (found === undefined) return undefined;
@@ -109,7 +111,7 @@ export async function promoteFile(
     writeMeta(layout, { key: to, file: stat, meta, temporary }),
   );
   return inFolder(layout, layout.spotOf(from), async (source, at) => {
-    const no = await place(layout, { key: to, from: source, precondition });
+    const no = await place(layout, { key: to, from: source, precondition, signal });
     if (no !== undefined) {
       await dropMeta(layout, to, stat.ino);
       return no;
@@ -149,6 +151,8 @@ async function writeBody(
     for await (const chunk of body) {
       signal?.throwIfAborted();
       await file.writeFile(chunk);
+      // A put that was given up has no caller any more, and the memory of its chunks may hold something else.
+      signal?.throwIfAborted();
       onSent?.(chunk.byteLength);
       release?.(chunk);
     }
@@ -165,6 +169,7 @@ interface Placing {
   /** Its folder is held open. */
   readonly from: string;
   readonly precondition: Precondition | undefined;
+  readonly signal: AbortSignal | undefined;
 }
 
 /** Undefined if the object is in place. */
@@ -177,15 +182,16 @@ function place(layout: Layout, placing: Placing): Promise<PutOutcome | undefined
 async function placeAt(
   layout: Layout,
   { path, at }: { readonly path: string; readonly at: string },
-  { key, from, precondition }: Placing,
+  { key, from, precondition, signal }: Placing,
 ): Promise<PutOutcome | undefined> {
   // A rename replaces any file, so the check comes as late as possible.
   const no = precondition?.kind === 'is' ? await refusal(layout, key, precondition) : undefined;
   if (no !== undefined) return no;
   const replaced = await inodeOf(path);
+  signal?.throwIfAborted();
   try {
     if (precondition?.kind === 'absent') {
-      if (!renameNoReplace(from, path)) return { kind: 'exists' };
+      if (!(await renameNoReplaceAsync(from, path))) return { kind: 'exists' };
     } else {
       await fs.rename(from, path);
     }
@@ -465,6 +471,7 @@ export async function sweepTemporaries(
       // Undefined: the put has ended since.
       if (key === undefined) continue;
       if (key !== '' && !(key.startsWith(prefix) && (await mine(key)))) continue;
+      signal?.throwIfAborted();
       const temporary = noted.slice(0, -KEY_SUFFIX.length);
       await removeOwn(temporary);
       await removeOwn(temporary + META_SUFFIX);

@@ -73,6 +73,7 @@ export function existsSync(path: string): boolean {
   }
 }
 
+export const open = withCallback('open');
 export const write = withCallback('write');
 export const fdatasync = withCallback('fdatasync');
 export const fsync = withCallback('fsync');
