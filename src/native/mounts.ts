@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import { decodePath, type RelPath } from '../model/path.ts';
 import { currentPath, type WorkDir } from './beneath.ts';
+import { isNetworkFileSystem } from './network-files.ts';
 import { readProc } from './processes.ts';
 
 export interface Mount {
@@ -21,6 +22,19 @@ export interface Mount {
 /** `path`: absolute, without links. Undefined without /proc. */
 export function mountOf(path: string): Mount | undefined {
   return mountAmong(mounts(), path);
+}
+
+/**
+ * Whether a path without links is on a file server other than that of `dir`, which has no links either. So it is not in
+ * `dir`, and its server, which may not answer, need not be asked.
+ */
+export function otherServers(dir: string): (path: string) => boolean {
+  const all = mounts();
+  const own = mountAmong(all, dir);
+  return (path) => {
+    const mount = mountAmong(all, path);
+    return mount !== undefined && mount.device !== own?.device && isNetworkFileSystem(mount.type);
+  };
 }
 
 /** As {@link mountOf}, of these. */

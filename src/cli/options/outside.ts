@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { errnoOf, reasonOf } from '../../model/errors.ts';
 import { decodePath, encodePath, showPath } from '../../model/path.ts';
+import { otherServers } from '../../native/mounts.ts';
 import { readNamedText } from '../../native/named-file.ts';
 import { caughtSignals, readProc } from '../../native/processes.ts';
 import type { ParentProcess } from '../../scheduler/slurm-job.ts';
@@ -58,12 +59,17 @@ function isFile(file: string): boolean {
   }
 }
 
-/** Compares the directories themselves, because a path may contain links, and a file system may be mounted twice. */
+/**
+ * Compares the directories themselves, because a path may contain links, and a file system may be mounted twice. Never
+ * asks a file server that has nothing of `dir`: it may not answer.
+ */
 function pathInside(dir: string, file: string): string | undefined {
   const there = idOf(dir);
+  const isElsewhere = otherServers(realPath(dir));
   const names: string[] = [];
-  for (let at = realPath(file); ; at = path.dirname(at)) {
-    if (at === dir || (there !== undefined && idOf(at) === there)) return names.toReversed().join('/');
+  for (let at = pathOnServer(file, isElsewhere) ?? realPath(file); ; at = path.dirname(at)) {
+    if (at === dir || (there !== undefined && !isElsewhere(at) && idOf(at) === there))
+      return names.toReversed().join('/');
     if (at === '/') return undefined;
     names.push(path.basename(at));
   }
@@ -75,6 +81,31 @@ function idOf(dir: string): string | undefined {
     return `${dev} ${ino}`;
   } catch {
     return undefined; // does not exist yet
+  }
+}
+
+/** As the kernel: path_resolution(7). */
+const MOST_LINKS = 40;
+
+/** The path on the server that `file` is on, with the links on the way to it resolved. Undefined if it is on none. */
+function pathOnServer(file: string, isServer: (at: string) => boolean, hops = 0): string | undefined {
+  const names = file.split('/').slice(1);
+  for (let count = 1; count <= names.length; count += 1) {
+    const at = `/${names.slice(0, count).join('/')}`;
+    if (isServer(at)) return file;
+    const target = linkAt(at);
+    if (target === undefined) continue;
+    const whole = path.resolve(path.dirname(at), target, ...names.slice(count));
+    return hops === MOST_LINKS ? undefined : pathOnServer(whole, isServer, hops + 1);
+  }
+  return undefined;
+}
+
+function linkAt(file: string): string | undefined {
+  try {
+    return decodePath(fs.readlinkSync(encodePath(file), { encoding: 'buffer' }));
+  } catch {
+    return undefined; // no link, or nothing
   }
 }
 

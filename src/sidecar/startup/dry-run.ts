@@ -72,7 +72,9 @@ export async function dryRun(settings: Settings, given: AbortSignal): Promise<Dr
       isResult: (path) => manifest.rolesOf(path).result,
     });
     const inputs = await fetches({ settings, scope, manifest, store, from, signal }, history);
-    const newStore = isMissing(settings.to.url) ? 'there is no such directory: the run makes it' : undefined;
+    const newStore = (await isMissing(settings.to.url))
+      ? 'there is no such directory: the run makes it'
+      : undefined;
     const asLine = (text: string): DryRunLine => ({ text });
     const lines: readonly DryRunLine[] = [
       ...[firstLine(settings, newestAttempt + 1, newStore), ...problems].map(asLine),
@@ -153,7 +155,7 @@ async function fetches(
     failure:
       needed.length === 0
         ? undefined
-        : missingInputs(job, needed, [...first.ofOtherRuns, ...(second?.ofOtherRuns ?? [])]),
+        : await missingInputs(job, needed, [...first.ofOtherRuns, ...(second?.ofOtherRuns ?? [])]),
   };
 }
 

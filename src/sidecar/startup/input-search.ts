@@ -61,21 +61,23 @@ export async function refuseMissingInputs(job: InputJob): Promise<void> {
   if (first.missing.length === 0) return;
   const second = from === store ? first : await findInputs(searchOf(job, store, new Set()), first.missing);
   if (second.missing.length > 0)
-    throw missingInputs(job, second.missing, [...first.ofOtherRuns, ...second.ofOtherRuns]);
+    throw await missingInputs(job, second.missing, [...first.ofOtherRuns, ...second.ofOtherRuns]);
 }
 
-export function missingInputs(
+export async function missingInputs(
   { settings, store, from }: InputJob,
   needed: readonly RelPath[],
   ofOtherRuns: readonly OtherRunsResult[],
-): CaptureError {
+): Promise<CaptureError> {
   const there = ofOtherRuns.find(({ path }) => needed.includes(path));
   const hint =
     there === undefined
       ? 'put it into the work directory, store it under its plain name, or name its store with --from'
       : `${describeRun(there.runId)} has stored ${showPath(there.path)}, which another run does not see: use its --run, or store it under its plain name`;
-  const stores = [...new Set([from.url, store.url])].map(
-    (url) => `in ${url}${isMissing(url) ? ' (there is no such directory)' : ''}`,
+  const stores = await Promise.all(
+    [...new Set([from.url, store.url])].map(
+      async (url) => `in ${url}${(await isMissing(url)) ? ' (there is no such directory)' : ''}`,
+    ),
   );
   const names = needed.slice(0, NAMED).map(showPath).join(', ');
   return new CaptureError(

@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import type { Log } from '../../log/log.ts';
 import { describeFiles, generationBytes } from '../../model/checkpoint/generation-words.ts';
 import { generationName, type History } from '../../model/checkpoint/history.ts';
-import { reasonOf } from '../../model/errors.ts';
+import { errnoOf, reasonOf } from '../../model/errors.ts';
 import { firstLine } from '../../model/format/first-line.ts';
 import { type KeyScope, parseRecordKey, recordPrefix, TASKS_PREFIX } from '../../model/format/keys.ts';
 import { isTaskName } from '../../model/format/task-name.ts';
@@ -98,13 +98,14 @@ function sayResumed(generation: Generation, files: number, { log, now }: Opening
  * True if the store is a directory of this machine that does not exist. The first put creates a directory store: so a
  * mistyped --to is a new, empty store.
  */
-export function isMissing(url: string): boolean {
+export async function isMissing(url: string): Promise<boolean> {
   const directory = storeDirectory(url);
   if (directory === undefined) return false;
   try {
-    return fs.statSync(encodePath(directory), { throwIfNoEntry: false }) === undefined;
-  } catch {
-    return false; // The first request says why it cannot be read.
+    await fs.promises.stat(encodePath(directory));
+    return false;
+  } catch (error) {
+    return errnoOf(error) === 'ENOENT'; // Otherwise the first request says why it cannot be read.
   }
 }
 

@@ -188,7 +188,7 @@ export class Patience {
     const why = trouble?.message ?? 'the store gives no answer';
     this.#end.abort(
       new StoreError('transient', `${why}; waited for it for ${formatMs(this.#limitMs)}`, {
-        hint: trouble?.hint ?? 'check AWS_ENDPOINT_URL, the network and HTTPS_PROXY',
+        hint: trouble?.hint ?? 'check the network, and AWS_ENDPOINT_URL and HTTPS_PROXY, or the file server',
       }),
     );
   }

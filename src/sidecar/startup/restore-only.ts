@@ -84,7 +84,9 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
       if (!isAsked && history.generations.length > 0)
         log.info('the checkpoint stays in the store: no --checkpoints names its files');
       else if (generation === undefined) await sayNothingRestored({ store, scope, history, log, signal });
-      const where = isMissing(settings.to.url) ? `${store.url}: there is no such directory` : store.url;
+      const where = (await isMissing(settings.to.url))
+        ? `${store.url}: there is no such directory`
+        : store.url;
       return summaryOf({ generation, files }, where);
     } finally {
       lock.close();

@@ -83,7 +83,7 @@ async function restoreInputs(job: RestoreJob): Promise<number> {
   }
   reportUnusedInputs(job, found);
   const needed = neededOf(found.missing, manifest);
-  if (needed.length > 0) throw missingInputs(job, needed, found.ofOtherRuns);
+  if (needed.length > 0) throw await missingInputs(job, needed, found.ofOtherRuns);
   return resumed + here;
 }
 

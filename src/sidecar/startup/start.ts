@@ -17,6 +17,7 @@ import { encodePath } from '../../model/path.ts';
 import type { WorkDir } from '../../native/beneath.ts';
 import { clockMs } from '../../native/clock.ts';
 import { ignoreLeaseBreaks } from '../../native/files.ts';
+import { orGivenUp } from '../../native/given-up.ts';
 import { SMALL_BYTES } from '../../read/small-file.ts';
 import { MountsBeneath } from '../../native/mounts.ts';
 import { openReclaimer, type Reclaimer } from '../../reclaim/reclaim.ts';
@@ -115,18 +116,15 @@ async function openWorkdirAndStore(options: StartOptions, owned: CloseStack): Pr
   const { workdir, identity } = settings;
   const { O_RDONLY, O_DIRECTORY } = fs.constants;
   const fd = owned.add(fs.openSync(encodePath(workdir), O_RDONLY | O_DIRECTORY), fs.closeSync);
-  const storeWasMissing = isMissing(settings.to.url);
+  // Its answer is awaited after that of the listing, which has a limit.
+  const missing = isMissing(settings.to.url);
   const { connections } = shared;
   const opened = await openStore(settings.to, { onTry: patience.tried, warn: warner(options), connections });
   const store = owned.add(patience.over(opened), (one) => one.close());
   const scope = { taskName: identity.taskName, index: keyIndex(identity) };
-  return {
-    root: { fd, path: workdir },
-    store,
-    scope,
-    listing: await listRecords(store, scope, patience.signal),
-    storeWasMissing,
-  };
+  const listing = await listRecords(store, scope, patience.signal);
+  const storeWasMissing = await orGivenUp(missing, patience.signal);
+  return { root: { fd, path: workdir }, store, scope, listing, storeWasMissing };
 }
 
 /** The attempt's first sidecar has given these warnings already. */
