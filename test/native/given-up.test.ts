@@ -2,6 +2,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { newDeferred } from '../../src/model/waiting.ts';
 import { orGivenUp } from '../../src/native/given-up.ts';
 import { bundle } from '../support/bundle.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
@@ -21,13 +22,12 @@ const answer = (): number => fs.openSync(fifo, fs.constants.O_RDWR);
 it('are given up with the reason of the signal, and a late answer is still taken', async () => {
   const limit = new AbortController();
   const reason = new Error('no time was left');
-  let take = (_: fs.promises.FileHandle): void => undefined;
-  const late = new Promise<fs.promises.FileHandle>((resolve) => (take = resolve));
-  const asked = orGivenUp(fs.promises.open(fifo), limit.signal, take);
+  const late = newDeferred<fs.promises.FileHandle>();
+  const asked = orGivenUp(fs.promises.open(fifo), limit.signal, late.resolve);
   limit.abort(reason);
   await expect(asked).rejects.toBe(reason);
   const writer = answer();
-  await (await late).close();
+  await (await late.promise).close();
   fs.closeSync(writer);
 });
 

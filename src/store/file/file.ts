@@ -164,8 +164,11 @@ async function get(place: OpenDirectory, key: string, options: GetOptions): Prom
   return got && { ...got, body: inSteps(got.body, signal) };
 }
 
+/** Nobody reads it any more. */
 function closeUnread(got: GotObject | undefined): void {
-  void got?.body[Symbol.asyncIterator]().return?.();
+  got?.body[Symbol.asyncIterator]()
+    .return?.()
+    .catch(() => undefined);
 }
 
 /** The same items. Once the signal aborts, nobody waits for the next one, or for the end. */
@@ -176,7 +179,7 @@ function inSteps<T>(items: AsyncIterable<T>, signal: AbortSignal | undefined): A
     [Symbol.asyncIterator]() {
       return this;
     },
-    next: () => orGivenUp(from.next(), signal),
+    next: () => orGivenUp(from.next(), signal, () => void close().catch(() => undefined)),
     return: async () => {
       await orGivenUp(close(), signal).catch((error: unknown) => {
         if (signal?.aborted !== true) throw error;

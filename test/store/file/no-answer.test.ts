@@ -2,7 +2,8 @@
 // FIFO that nobody writes to, so that no call of the store is answered until the test says so.
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { newDeferred } from '../../../src/model/waiting.ts';
 import { ABSENT, type Store } from '../../../src/store/contract/store.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { testDir, type TestDir } from '../../support/work-dir.ts';
@@ -27,6 +28,7 @@ beforeEach(async () => {
   store = await openAt();
 });
 afterEach(async () => {
+  vi.restoreAllMocks();
   await answer();
   await store.close();
   dir.remove();
@@ -44,6 +46,12 @@ async function answer(): Promise<void> {
   for (const opened of waiting) await (await opened).close();
   waiting = [];
   fs.closeSync(writer);
+}
+
+/** Once the store has been asked. */
+async function giveUp(): Promise<void> {
+  await new Promise(setImmediate);
+  limit.abort(reason);
 }
 
 const put = (key: string, text: string, signal?: AbortSignal): Promise<unknown> =>
@@ -83,8 +91,7 @@ describe.each(Object.entries(ASKED))('%s', (_, ask) => {
     await put('r.dat', 'old');
     hang();
     const asked = ask(limit.signal);
-    limit.abort(reason);
-    await expect(asked).rejects.toBe(reason);
+    await Promise.all([giveUp(), expect(asked).rejects.toBe(reason)]);
     await answer();
     // What was given up has ended when a later write of the same key has.
     await put('new.dat', 'later');
@@ -99,8 +106,7 @@ describe.each(Object.entries(ASKED))('%s', (_, ask) => {
     hang();
     [store] = [first, await store.close()];
     const asked = ask(limit.signal);
-    limit.abort(reason);
-    await expect(asked).rejects.toBe(reason);
+    await Promise.all([giveUp(), expect(asked).rejects.toBe(reason)]);
   });
 });
 
@@ -109,22 +115,66 @@ it('a body is given up while it is read', async () => {
   const got = await store.get('r.dat', { signal: limit.signal });
   hang();
   const reading = textOf(got?.body);
-  limit.abort(reason);
-  await expect(reading).rejects.toBe(reason);
+  await Promise.all([giveUp(), expect(reading).rejects.toBe(reason)]);
   await answer();
   await expect.poll(open).toEqual([]);
 });
 
-it.each(['put', 'delete'])('a %s that was given up does not undo a later put of its key', async (kind) => {
-  await put('r.dat', 'old');
-  hang();
-  const given =
-    kind === 'put' ? put('r.dat', 'given up', limit.signal) : store.delete(['r.dat'], limit.signal);
+/** The call is made, `after` so many others, when the returned function is called. Resolves `begun` when it is due. */
+function hold(name: 'lstat' | 'rename' | 'unlink', after: number): { begun: Promise<void>; go(): void } {
+  const real = fs.promises[name] as (...args: readonly unknown[]) => Promise<never>;
+  const [begun, free] = [newDeferred<void>(), newDeferred<void>()];
+  let calls = 0;
+  vi.spyOn(fs.promises, name).mockImplementation(async (...args: readonly unknown[]) => {
+    calls += 1;
+    if (calls === after + 1) {
+      begun.resolve();
+      await free.promise;
+    }
+    return real(...args);
+  });
+  return { begun: begun.promise, go: free.resolve };
+}
+
+const GIVEN: Readonly<Record<string, () => Promise<unknown>>> = {
+  // The first rename is that of its metadata.
+  put: () => put('d/r.dat', 'given up', limit.signal),
+  delete: () => store.delete(['d/r.dat'], limit.signal),
+};
+
+it.each([
+  ['put', 'rename', 1],
+  ['delete', 'unlink', 0],
+] as const)(
+  'a %s that was given up in its last step takes place before a later put',
+  async (kind, name, after) => {
+    await put('d/r.dat', 'old');
+    const { begun, go } = hold(name, after);
+    const given = GIVEN[kind]?.();
+    const rejected = expect(given).rejects.toBe(reason);
+    await begun;
+    limit.abort(reason);
+    await rejected;
+    const later = put('d/r.dat', 'later');
+    await new Promise(setImmediate);
+    go();
+    await later;
+    await expect.poll(open).toEqual([]);
+    expect(read('d/r.dat')).toBe('later');
+  },
+);
+
+it.each([
+  ['put', 'rename', 0],
+  ['delete', 'lstat', 0],
+] as const)('a %s that was given up earlier changes nothing any more', async (kind, name, after) => {
+  await put('d/r.dat', 'old');
+  const { begun, go } = hold(name, after);
+  const rejected = expect(GIVEN[kind]?.()).rejects.toBe(reason);
+  await begun;
   limit.abort(reason);
-  await expect(given).rejects.toBe(reason);
-  const later = put('r.dat', 'later');
-  await answer();
-  await later;
+  await rejected;
+  go();
   await expect.poll(open).toEqual([]);
-  expect(read('r.dat')).toBe('later');
+  expect(read('d/r.dat')).toBe('old');
 });
