@@ -102,6 +102,7 @@ const ON_DEMAND = {
   metrics: 'src/metrics/metrics.ts',
   notify: 'src/notify/notify.ts',
   'wasm-md5': 'src/model/wasm-md5.ts',
+  age: 'src/seal/age.ts',
   ...DRIVERS,
   // The AWS SDK's sources of credentials.
   credentials: 'src/store/s3/credentials.ts',

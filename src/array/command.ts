@@ -8,6 +8,7 @@ import {
   type ArrayAddress,
   ADDRESS_OPTIONS,
   findArray,
+  OPENING_OPTIONS,
   openHeard,
   readAddress,
   type StoredArray,
@@ -17,6 +18,8 @@ interface Parts<Options extends OptionGroup, Request> {
   readonly name: Command['name'];
   readonly help: CommandHelp;
   readonly options: Options;
+  /** It reads what may be encrypted: with the options of an identity. */
+  readonly opens?: true;
   /** Reports contradictory options to `line.values.refuse`. */
   read(options: ValuesOf<Options>, line: Line, address: ArrayAddress | undefined): Request;
 }
@@ -39,15 +42,17 @@ interface Addressed<Request> {
 export function onAddress<Options extends OptionGroup, Request>({
   help,
   options,
+  opens,
   read,
   act,
   ...parts
 }: AddressParts<Options, Request>): Command<Addressed<Request>> {
+  const ofAddress = opens === true ? [...ADDRESS_OPTIONS, ...OPENING_OPTIONS] : ADDRESS_OPTIONS;
   return {
     ...parts,
     help: {
       ...help,
-      notes: [...(help.notes ?? []), variablesNote(ADDRESS_OPTIONS)],
+      notes: [...(help.notes ?? []), variablesNote(ofAddress)],
       statuses: {
         64: 'an option or the <url> is wrong',
         66: 'nothing is stored there',
@@ -55,10 +60,10 @@ export function onAddress<Options extends OptionGroup, Request>({
         ...help.statuses,
       },
     },
-    options: [...Object.values(options), ...ADDRESS_OPTIONS],
+    options: [...Object.values(options), ...ofAddress],
     wordsBehind: true,
     // The variables of all other options are for the task of a run, not for a whole array.
-    variables: ADDRESS_OPTIONS,
+    variables: ofAddress,
     read: (line) => {
       const address = readAddress(line);
       const request = read(line.values.all(options), line, address);

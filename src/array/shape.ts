@@ -12,8 +12,8 @@ export interface Shape {
 }
 
 const PARTIAL = /\.([\w-]+)\.partial-(\d[^/]*)$/;
-const OLDER = /\.([\w-]+)\.~[1-9]\d*~(?:\.zst)?$/;
-const RESULT = /\.([\w-]+?)(?:\.zst)?$/;
+const OLDER = /\.([\w-]+)\.~[1-9]\d*~(?:\.zst)?(?:\.age)?$/;
+const RESULT = /\.([\w-]+?)(?:\.zst)?(?:\.age)?$/;
 
 /** Undefined if the key cannot be an object of a task. */
 export function shapeOf(key: string, taskName: string): Shape | undefined {

@@ -2,15 +2,18 @@
 // --to.
 import type { Line, Tools } from '../cli/command.ts';
 import { IDENTITY } from '../cli/options/identity.ts';
+import { SEALING } from '../cli/options/sealing.ts';
 import type { Option } from '../cli/options/spec.ts';
 import { inNamespace, kindFlags, STORE } from '../cli/options/store.ts';
 import { CaptureError, isMistake } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { parseRecordKey, taskPrefix, TASKS_PREFIX } from '../model/format/keys.ts';
 import { isTaskName } from '../model/format/task-name.ts';
-import type { StoreSettings } from '../model/format/settings.ts';
+import type { SealSettings, StoreSettings } from '../model/format/settings.ts';
 import { showPath } from '../model/path.ts';
 import { INDEX } from '../scheduler/identity.ts';
+import { openSealKeys } from '../seal/keys.ts';
+import { sealedStore } from '../seal/sealed-store.ts';
 import type { Store } from '../store/contract/store.ts';
 import { warnOnce } from '../log/once.ts';
 import { KIND_OPTIONS, type KindOption, openStore } from '../store/open.ts';
@@ -39,9 +42,14 @@ export const ADDRESS_OPTIONS: readonly Option[] = [
   ...STORE_OPTIONS,
 ];
 
+/** Of the commands that open what is encrypted. */
+export const OPENING_OPTIONS: readonly Option[] = [SEALING.identityFile, SEALING.identityCommand];
+
 /** The address from the command line. */
 export interface ArrayAddress {
   readonly settings: StoreSettings;
+  /** Undefined: no identity is given. */
+  readonly seal?: SealSettings | undefined;
   readonly taskName: string | undefined;
 }
 
@@ -63,21 +71,30 @@ export function readAddress({ title, operands, env, values, cwd }: Line): ArrayA
     values.refuseAll([found]);
     return undefined;
   }
-  return { settings: { url: found, flags: kindFlags(values), unfenced: false }, taskName };
+  const [identityFile, identityCommand] = [
+    values.of(SEALING.identityFile),
+    values.of(SEALING.identityCommand),
+  ];
+  const seal = { to: [], identityFile, identityCommand };
+  return { settings: { url: found, flags: kindFlags(values), unfenced: false }, seal, taskName };
 }
+
+type HeardTools = Pick<Tools, 'log'> & Partial<Pick<Tools, 'env' | 'signal'>>;
 
 /**
  * Opens the store of an array, and tells the user about its outages. Sends no request yet. The caller closes the store.
  */
 export async function openHeard(
-  { settings }: ArrayAddress,
-  { log }: Pick<Tools, 'log'>,
+  { settings, seal }: ArrayAddress,
+  { log, env = process.env, signal = new AbortController().signal }: HeardTools,
 ): Promise<{ readonly store: Store; close(): Promise<void> }> {
+  const keys = await openSealKeys(seal, env, signal);
   const outage = new Outage(settings.url, log);
-  const store = await openStore(settings, {
+  const opened = await openStore(settings, {
     onTry: outage.tried,
     warn: (warning) => warnOnce(log, warning),
   });
+  const store = sealedStore(opened, { keys, reader: 'look' });
   // A directory is walked in one go, which may take long without being an outage.
   if (store.listsByPage) outage.asked();
   return {

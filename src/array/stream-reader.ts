@@ -1,7 +1,10 @@
 // Reads one stream of one attempt from its segments as they arrive. It returns each byte once and in order, and reports
 // gaps between segments.
+import { CaptureError } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
 import { formatBytes } from '../model/units.ts';
 import { decompressStream } from '../restore/decompress.ts';
+import { CorruptError, noteFailure, orCorrupt } from '../restore/failure.ts';
 import { ObjectMissingError, objectStream } from '../restore/object-stream.ts';
 import type { Store } from '../store/contract/store.ts';
 import type { ListedSegment } from './segments.ts';
@@ -63,10 +66,12 @@ export class StreamReader {
 
   async #give(segment: ListedSegment): Promise<void> {
     const { store, signal, write } = this.#options;
-    const stored = objectStream(store, segment.key, { parallel: 1, sizeHintBytes: undefined, signal });
+    const stored = noteFailure(
+      objectStream(store, segment.key, { parallel: 1, sizeHintBytes: undefined, signal }),
+    );
     let at = segment.first;
     try {
-      for await (const piece of segment.compressed ? decompressStream(stored) : stored) {
+      for await (const piece of segment.compressed ? orCorrupt(decompressStream(stored.body)) : stored.body) {
         const known = Math.max(0, this.#end - at);
         at += piece.length;
         if (at - segment.first > MOST_SEGMENT_BYTES) return this.#sayTooLong();
@@ -74,9 +79,16 @@ export class StreamReader {
         await write(piece.subarray(known));
         this.#end = at;
       }
-    } catch (error) {
+    } catch (thrown) {
+      // The store's error comes first: the decompressor may have turned it into another one.
+      const error = stored.failure() ?? thrown;
       // Deleted since the listing because of the limit. The next segment reports the gap.
-      if (!(error instanceof ObjectMissingError)) throw error;
+      if (error instanceof ObjectMissingError) return;
+      if (!(error instanceof CorruptError)) throw error;
+      throw new CaptureError(EXIT.unavailable, `${segment.key} is damaged: ${error.message}`, {
+        hint: 'bring back a copy of the object (versions of the bucket)',
+        cause: error,
+      });
     }
   }
 }

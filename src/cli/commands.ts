@@ -37,6 +37,7 @@ const TABLE = {
   report: ['array', '<url>', 'one page that shows the whole array, what was saved and lost'],
   doctor: ['array', '[url]', 'before the first job: will it work here, and with this store?'],
   wait: ['array', '<url>', 'until every index of an array is done or has failed'],
+  keygen: ['many', '', 'a new key for --encrypt'],
   config: ['many', '', 'which defaults are in force, and where each comes from'],
   completion: ['many', '<shell>', 'what completes command lines in bash, zsh or fish'],
 } as const satisfies Readonly<Record<string, readonly [Program, usage: string, what: string]>>;

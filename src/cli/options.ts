@@ -7,6 +7,7 @@ import { FILES, filesOf } from './options/files.ts';
 import { IDENTITY, identityOf } from './options/identity.ts';
 import { LOCAL, localOf, refuseLocal, workdirOf } from './options/local.ts';
 import { MESSAGES, messagesOf, outputLimitOf, refuseOutput } from './options/messages.ts';
+import { SEALING, sealingOf } from './options/sealing.ts';
 import { SENDING } from './options/sending.ts';
 import { CAPTURING, RUN, type RunName, type RunOption } from './options/spec.ts';
 import { START, startOf } from './options/start.ts';
@@ -25,6 +26,7 @@ export const RUN_OPTIONS: readonly RunOption[] = [
   STOP,
   END,
   SENDING,
+  SEALING,
   MESSAGES,
 ].flatMap((options): readonly RunOption[] => Object.values(options));
 
@@ -77,6 +79,7 @@ export function settingsOf(values: Values, run: Omit<RunCaller, 'workdir'>): Set
     notices,
     ...end,
     ...values.all(SENDING),
+    seal: sealingOf(values, caller),
     outputLimitBytes: outputLimitOf(values),
     log: messagesOf(values),
     metrics: values.of(MESSAGES.metrics),

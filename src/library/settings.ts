@@ -115,6 +115,12 @@ export interface RunSettings {
   readonly spool?: string | number | undefined;
   /** the largest such copy, not compressed (default: 1GiB) */
   readonly 'spool-limit'?: string | number | undefined;
+  /** store only what this recipient of age (age1...) can read; repeatable, or @file with one a line */
+  readonly encrypt?: string | readonly string[] | undefined;
+  /** the identity of age (AGE-SECRET-KEY-1...) that opens what is encrypted */
+  readonly identity?: string | number | undefined;
+  /** a command that prints the identity */
+  readonly 'identity-command'?: string | number | undefined;
   /** live numbers for Prometheus, on a port or in a file */
   readonly metrics?: string | number | undefined;
   /** store the task's stdout and stderr while it runs, where they go to files or pipes, for capture logs */

@@ -5,6 +5,7 @@ import { runArray } from './command.ts';
 import { completionCommand } from './completion.ts';
 import { configCommand } from './config.ts';
 import { ARRAY_SPEC, type ArrayRequest } from './line.ts';
+import { keygenCommand } from './keygen.ts';
 import { templateCommand } from './template.ts';
 import { runnerTools } from './tools.ts';
 
@@ -13,4 +14,10 @@ const arrayCommand: Command<ArrayRequest> = {
   act: (request, tools) => runArray(request, runnerTools(tools)),
 };
 
-export const MANY_COMMANDS: Commands = [arrayCommand, templateCommand, configCommand, completionCommand];
+export const MANY_COMMANDS: Commands = [
+  arrayCommand,
+  templateCommand,
+  configCommand,
+  keygenCommand,
+  completionCommand,
+];

@@ -43,6 +43,8 @@ export interface RunFacts {
   readonly argv: readonly string[];
   readonly scheduler: Readonly<Record<string, string>>;
   readonly startedAt: string;
+  /** Undefined: nothing is sealed. */
+  readonly sealed?: CaptureRecord['sealed'];
 }
 
 /** The fields of every record of an attempt. */
@@ -61,8 +63,9 @@ export function runFields(
   | 'argv'
   | 'scheduler'
   | 'startedAt'
+  | 'sealed'
 > {
-  const { scope, attempt, runId, runToken, host, argv, scheduler, startedAt } = facts;
+  const { scope, attempt, runId, runToken, host, argv, scheduler, startedAt, sealed } = facts;
   return {
     format: 1,
     capture: CAPTURE_VERSION,
@@ -75,6 +78,7 @@ export function runFields(
     argv: [...argv],
     scheduler: { ...scheduler },
     startedAt,
+    sealed,
   };
 }
 
@@ -378,9 +382,10 @@ export class Ledger {
   async #moveToSegments(signal?: AbortSignal): Promise<void> {
     while (this.#inline.size > RESULTS_PER_SEGMENT) {
       const entries = [...this.#inline.values()].slice(0, RESULTS_PER_SEGMENT);
-      const { scope, attempt } = this.#options.facts;
+      const { scope, attempt, sealed } = this.#options.facts;
       const key = recordKey(scope, attempt, this.#seq, 'list');
-      await this.#create(key, textWithSum({ format: 1, results: entries }), this.#options.newId(), signal);
+      const text = textWithSum({ format: 1, sealed, results: entries });
+      await this.#create(key, text, this.#options.newId(), signal);
       this.#segments.push(key);
       for (const file of entries) {
         if (this.#inline.get(file.path) === file) this.#inline.delete(file.path);

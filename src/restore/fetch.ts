@@ -139,7 +139,13 @@ async function fetchOnce(
     void (given &= permissions);
   const body =
     source.segments === undefined
-      ? objectStream(store, source.key, { parallel, sizeHintBytes: source.size, signal, onObject })
+      ? objectStream(store, source.key, {
+          parallel,
+          sizeHintBytes: source.size,
+          isAsStored: source.isAsStored,
+          signal,
+          onObject,
+        })
       : joinSegments(store, source.segments, { parallel, decompress, signal, onObject });
   const permissions = (): number => given;
   return stage(root, source, temp, { body, permissions, decompress, progress: progress?.(), syncedLater });

@@ -6,7 +6,14 @@ import pLimit from 'p-limit';
 import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { fixedPart, type Manifest } from '../model/file/manifest.ts';
-import { escapePath, inputKeys, isPlainKey, type KeyScope, pathOfKey } from '../model/format/keys.ts';
+import {
+  bareKey,
+  escapePath,
+  inputKeys,
+  isPlainKey,
+  type KeyScope,
+  pathOfKey,
+} from '../model/format/keys.ts';
 import { isRecordKey, type Origin, originOf } from '../model/format/origin.ts';
 import { clashesWith, outdatedPaths } from '../model/one-tree.ts';
 import { encodePath, isInside, type RelPath, showPath } from '../model/path.ts';
@@ -103,7 +110,7 @@ async function findExact(
 ): Promise<Source | undefined> {
   const { store, scope, signal } = search;
   let found: { readonly head: ObjectHead; readonly compressed: boolean } | undefined;
-  for (const { key, compressed } of inputKeys(path, scope)) {
+  for (const { key, compressed } of inputKeys(path, scope, store.sealed?.hasIdentity)) {
     // A result may have a second object in the other form: it is next.
     if (found !== undefined && !compressed) break;
     // oxlint-disable-next-line no-await-in-loop -- the first that is there wins
@@ -176,7 +183,7 @@ async function* pagesOf(search: Search, pattern: string): AsyncGenerator<readonl
   let page: Listed[] = [];
   for await (const key of keysBelow(search, fixedPart(pattern))) {
     if (isRecordKey(key)) continue;
-    const candidates = candidatesOf(key, search.scope).filter(
+    const candidates = candidatesOf(key, search.scope, search.store.sealed?.hasIdentity === true).filter(
       ({ path }) => isInside(path) && search.manifest.rolesOf(path).input && isWanted(search, path),
     );
     if (candidates.length > 0) page.push({ key, candidates });
@@ -240,12 +247,13 @@ async function isListed(store: Store, key: string, signal: AbortSignal): Promise
   return false;
 }
 
-function candidatesOf(key: string, { index }: KeyScope): readonly Candidate[] {
-  const compressed = key.endsWith('.zst');
-  const bare = compressed ? key.slice(0, -'.zst'.length) : key;
+function candidatesOf(key: string, { index }: KeyScope, opensSealed: boolean): readonly Candidate[] {
+  const opened = opensSealed ? bareKey(key) : key;
+  const compressed = opened.endsWith('.zst');
+  const bare = compressed ? opened.slice(0, -'.zst'.length) : opened;
   const own = bare.endsWith(`.${index}`) ? bare.slice(0, -`.${index}`.length) : undefined;
   return [
     ...(own === undefined ? [] : [{ path: pathOfKey(own), compressed, own: true }]),
-    { path: pathOfKey(key), compressed: false, own: false },
+    { path: pathOfKey(opened), compressed: false, own: false },
   ];
 }

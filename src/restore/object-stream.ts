@@ -20,6 +20,8 @@ export interface StreamOptions {
    */
   readonly sizeHintBytes: number | undefined;
   readonly signal: AbortSignal;
+  /** A sealed object is not opened. */
+  readonly isAsStored?: boolean | undefined;
   /** Called for each object that is read, before its bytes come. */
   readonly onObject?: ((head: Pick<ObjectHead, 'permissions'>) => void) | undefined;
 }
@@ -41,10 +43,21 @@ export class ReplacedError extends CorruptError {
 }
 
 /**
- * All bytes of the object, each of the state that the first answer had. Throws {@link ObjectMissingError},
- * {@link ReplacedError}, CorruptError if it is larger than its content can be, or the store's error.
+ * All bytes of the object, each of the state that the first answer had; of a sealed object those that were sealed. Throws
+ * {@link ObjectMissingError}, {@link ReplacedError}, CorruptError if it is larger than its content can be or does not
+ * open, or the store's error.
  */
 export async function* objectStream(
+  store: Store,
+  key: string,
+  options: StreamOptions,
+): AsyncGenerator<Uint8Array> {
+  const unseal = options.isAsStored === true ? undefined : store.sealed?.opening(key);
+  const stored = storedBytes(store, key, options);
+  yield* unseal === undefined ? stored : unseal(stored);
+}
+
+async function* storedBytes(
   store: Store,
   key: string,
   { parallel, sizeHintBytes = Infinity, signal, onObject }: StreamOptions,

@@ -1,5 +1,6 @@
 // What a restore needs to know of a stored file, and what it finds out if no record says it.
 import { TIME_NS } from '../model/file/file-state.ts';
+import { inputKey, SEALED } from '../model/format/keys.ts';
 import type { Companion } from '../model/format/records.ts';
 import type { RelPath } from '../model/path.ts';
 import type { ObjectHead } from '../store/contract/store.ts';
@@ -13,6 +14,8 @@ export interface Source {
   readonly kind: 'file' | 'link';
   readonly key: string;
   readonly compressed: boolean;
+  /** The object is the file, also if its name says that it is encrypted. */
+  readonly isAsStored?: boolean;
   /** Of the uncompressed bytes. */
   readonly md5?: string;
   /** Uncompressed bytes. */
@@ -48,15 +51,17 @@ export function sourceOfObject(path: RelPath, head: ObjectHead, compressed: bool
   };
   const size = matching('size', /^\d{1,15}$/);
   // A compressed object that was copied to a plain name: its metadata does not describe these bytes.
-  const isSaidOfThese = compressed || size === undefined || toNumber(size) === sizeBytes;
+  const isSealed = key.endsWith(SEALED) && key !== inputKey(path);
+  const isSaidOfThese = compressed || isSealed || size === undefined || toNumber(size) === sizeBytes;
   const mode = matching('mode', /^[0-7]{1,4}$/);
   return {
     path,
     kind: meta['link'] === '1' ? 'link' : 'file',
     key,
     compressed,
+    isAsStored: key === inputKey(path),
     md5: isSaidOfThese ? matching('md5', /^[0-9a-f]{32}$/) : undefined,
-    size: compressed ? toNumber(size) : sizeBytes,
+    size: compressed || isSealed ? toNumber(size) : sizeBytes,
     // Other programs use another unit.
     mtimeNs: (meta['capture'] && matching('mtime', TIME_NS)) || nanoseconds(modifiedMs),
     mode: mode === undefined ? undefined : Number.parseInt(mode, 8),

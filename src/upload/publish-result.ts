@@ -1,7 +1,7 @@
 // Pushes a result under its one key. It never silently replaces an object of somebody else: it first copies the older
 // object to `.~n~`, and one warning says so.
 import type { Baseline } from '../model/file/baseline.ts';
-import { keptKey, type KeyScope, MOST_NUMBER, resultKey } from '../model/format/keys.ts';
+import { isCompressedKey, keptKey, type KeyScope, MOST_NUMBER, resultKey } from '../model/format/keys.ts';
 import type { StoredFile } from '../model/format/records.ts';
 import type { RelPath } from '../model/path.ts';
 import { reached } from '../native/failpoint.ts';
@@ -187,7 +187,7 @@ async function replacePrior<Outcome extends { readonly kind: string }>(
     const { key } = done;
     if (round === MOST_ROUNDS)
       throw new StoreError('transient', `${key} was replaced by another each time that it was to be stored`);
-    prior = { kind: 'foreign', key, push: undefined, compressed: key.endsWith('.zst') };
+    prior = { kind: 'foreign', key, push: undefined, compressed: isCompressedKey(key) };
   }
 }
 

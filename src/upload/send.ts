@@ -29,6 +29,7 @@ import {
   type ObjectMeta,
   type Precondition,
   type PutOptions,
+  type PutOutcome,
   type Store,
   StoreError,
 } from '../store/contract/store.ts';
@@ -168,7 +169,7 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
   const isLimited = sender.bandwidth?.bytesPerS !== undefined;
   const link = isLimited || body.whole !== undefined ? undefined : sender.link;
   const meter = link && metered(link, body.parts);
-  let tag: string;
+  let put: Extract<PutOutcome, { kind: 'stored' }>;
   try {
     reached('push.before-put');
     const limited = await atLimitedRate(sender.bandwidth, body.whole ?? meter?.parts ?? body.parts, signal);
@@ -185,7 +186,7 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
     });
     reached('push.after-put');
     if (outcome.kind !== 'stored') return { kind: outcome.kind, key };
-    tag = outcome.tag;
+    put = outcome;
   } catch (error) {
     if (error instanceof SnapshotMoved) return { kind: 'torn' };
     if (error instanceof StoreError && error.kind === 'impossible')
@@ -195,7 +196,8 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
     meter?.close();
     await discard(body.parts);
   }
-  const { md5, facts, storedBytes: storedSize } = await body.done;
+  const { md5, facts, storedBytes } = await body.done;
+  const { tag, sizeBytes: storedSize = storedBytes } = put;
   const file = storedFile(
     sender,
     job.path,
@@ -241,7 +243,8 @@ async function sendLink(
   const outcome = await sender.store.put(key, link.target, { meta, precondition, md5, signal });
   if (outcome.kind !== 'stored') return { kind: outcome.kind, key };
   const size = link.target.length;
-  const object = { kind: 'link', key, push, md5, compressed: false, storedSize: size } as const;
+  const { sizeBytes: storedSize = size } = outcome;
+  const object = { kind: 'link', key, push, md5, compressed: false, storedSize } as const;
   const file = { ...storedFile(sender, job.path, object, link.facts), size };
   return { kind: 'stored', file, fingerprint: link.facts, tag: outcome.tag };
 }

@@ -153,7 +153,9 @@ describe.each(['run', 'watch', 'restore'] as const)('the help of %s', (command) 
 
 /** Each option takes one of these that is not its default. */
 const TEXTS =
-  '1 x 7 90s 2GiB 9MB/s never newest zstd:6 none USR1 after:90s commit slurm debug json kms a=b'.split(' ');
+  '1 x 7 90s 2GiB 9MB/s never newest zstd:6 none USR1 after:90s commit slurm debug json kms a=b age1qqqqqqqqqqqq'.split(
+    ' ',
+  );
 
 /** Some mean nothing alone. */
 const BESIDE: Readonly<Record<string, readonly string[]>> = {

@@ -18,7 +18,7 @@ export function storeFile(
   path: string,
   content: string | Uint8Array,
   { compressed = false, kind = 'file', mode = 0o640 }: StoredAs = {},
-): Required<Omit<Source, 'segments'>> {
+): Required<Omit<Source, 'segments' | 'isAsStored'>> {
   const plain = Buffer.from(content);
   const key = `${path}.3${compressed ? '.zst' : ''}`;
   store.objects.set(key, { bytes: compressed ? compress(plain) : plain, meta: { push: path } });

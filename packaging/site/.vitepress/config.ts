@@ -24,7 +24,7 @@ export const SIDEBAR: Readonly<Record<string, readonly string[]>> = {
     'semantics semantics/checkpoints semantics/restarts semantics/end promises fault-matrix limits',
     'servers stores notice-sources object-layout object-layout/records object-layout/resources',
   ),
-  Explanation: inDocs('compared cost security'),
+  Explanation: inDocs('compared cost security encryption'),
   'For developers': [
     'ARCHITECTURE.md',
     'CONTRIBUTING.md',

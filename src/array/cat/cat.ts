@@ -44,6 +44,7 @@ interface CatRequest {
 
 export const catCommand = onArray({
   name: 'cat',
+  opens: true,
   help: {
     about:
       'Writes one result of an index, or with --generation a file of a checkpoint, to stdout: decompressed, and ' +

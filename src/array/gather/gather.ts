@@ -21,6 +21,7 @@ import { shareOf } from './share.ts';
 
 export const gatherCommand = onArray({
   name: 'gather',
+  opens: true,
   help: {
     about:
       'Brings the results of all indices into one directory, decompressed and checked. What is there already is not ' +

@@ -8,6 +8,7 @@ import { formatBytes, plural } from '../../model/units.ts';
 import { forEachAtOnce, linkSignals } from '../../model/waiting.ts';
 import { decompressStream } from '../../restore/decompress.ts';
 import { RANGE_BYTES } from '../../restore/object-stream.ts';
+import { noIdentity } from '../../seal/sealed-store.ts';
 import type { Log } from '../../log/log.ts';
 import type { Store } from '../../store/contract/store.ts';
 import type { Tools } from '../../cli/command.ts';
@@ -151,6 +152,7 @@ export class Gathering {
     { checksum }: How,
     signal: AbortSignal,
   ): Promise<boolean> {
+    if (one.source.secret !== undefined) throw noIdentity(one.source.key);
     const local = (await destination?.look(one.source, checksum, signal)) ?? 'absent';
     if (local === 'whole') this.#present += 1;
     else if (local === 'differs') this.#lacks(one, DIFFERS);

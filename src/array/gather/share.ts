@@ -23,7 +23,7 @@ export interface Share {
 }
 
 /** All fields are known, because they come from a record. */
-export type StoredSource = Source & Pick<StoredFile, 'md5' | 'size' | 'mtimeNs'>;
+export type StoredSource = Source & Pick<StoredFile, 'md5' | 'size' | 'mtimeNs' | 'secret'>;
 
 export interface Choice {
   /** They match paths in the task's work directory. */
@@ -85,6 +85,7 @@ async function partialsOf(
 
 /** `.partial-2`, as in its key. */
 function endingOf({ key, attempt }: StoredFile): string {
-  const [ending = `.partial-${attempt}`] = /\.partial-\d+(?:\.~\d+~)?(?=(?:\.zst)?$)/.exec(key) ?? [];
+  const [ending = `.partial-${attempt}`] =
+    /\.partial-\d+(?:\.~\d+~)?(?=(?:\.zst)?(?:\.age)?$)/.exec(key) ?? [];
   return ending;
 }

@@ -6,9 +6,10 @@ import { group } from '../../cli/options/spec.ts';
 import type { ValuesOf } from '../../cli/options/values.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
-import { type KeyScope, parseRecordKey } from '../../model/format/keys.ts';
+import { type KeyScope, parseRecordKey, SEALED } from '../../model/format/keys.ts';
 import type { OutputStream } from '../../model/format/output-keys.ts';
 import { isLast, RECORD_KINDS } from '../../model/format/records.ts';
+import { readClaim } from '../../records/claim.ts';
 import { listRecords } from '../../records/list.ts';
 import { onArray } from '../command.ts';
 import { lookAgain } from '../look-again.ts';
@@ -49,6 +50,7 @@ interface OutputRequest extends Omit<ValuesOf<typeof OPTIONS>, 'index'> {
 
 export const logsCommand = onArray({
   name: 'logs',
+  opens: true,
   help: {
     about:
       'Prints what the task of one index wrote to stdout and stderr, as far as it is stored: with --log-output while the ' +
@@ -79,6 +81,9 @@ async function logs(array: StoredArray, request: OutputRequest, tools: Tools): P
     throw await nothingStored(array, request, streamsOf(first, attempt ?? 0), tools.signal);
   const found = wanted(first, attempt, request);
   if (found.size === 0) tools.log.info(`attempt ${attempt} has stored no ${request.stream ?? 'output'} yet`);
+  // Says whose identity opens it, if the one that is given does not.
+  if (first.some(({ key }) => key.endsWith(SEALED)))
+    await readClaim(array.store, scope, attempt, tools.signal);
   const printer = new Printer(array, request, tools);
   await printer.print(found);
   if (follow) await followUntilEnd(array, request, { attempt, printer, tools });

@@ -56,8 +56,9 @@ function* rowsOf(listed: Listed): Generator<readonly string[]> {
 /** Shows the size of the file, because not all records know the size of the object. */
 function fileRow(
   what: string,
-  { path, size, md5, key }: Pick<StoredFile, 'path' | 'size' | 'md5' | 'key'>,
+  { path, size, md5, key, secret }: Pick<StoredFile, 'path' | 'size' | 'md5' | 'key' | 'secret'>,
 ): readonly string[] {
   const isPlain = key.startsWith(`${path}.`);
-  return [what, formatBytes(size), md5, isPlain ? key : `${key} = ${showPath(path)}`];
+  const sum = secret === undefined ? md5 : 'sealed';
+  return [what, formatBytes(size), sum, isPlain ? key : `${key} = ${showPath(path)}`];
 }

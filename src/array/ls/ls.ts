@@ -25,6 +25,7 @@ type LsOptions = ValuesOf<typeof OPTIONS>;
 
 export const lsCommand = onArray({
   name: 'ls',
+  opens: true,
   help: {
     about:
       'Lists what is stored of one index, or of all: its records, results, checkpoints, staged results (a dying process may ' +

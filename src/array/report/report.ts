@@ -46,6 +46,7 @@ interface ReportRequest extends Pick<ValuesOf<typeof OPTIONS>, 'set' | 'staleAft
 
 export const reportCommand = onArray({
   name: 'report',
+  opens: true,
   help: {
     about:
       'Writes one page for a browser that shows the whole array: the state of each index, the attempts in time, what ' +

@@ -157,8 +157,8 @@ function linesOf(view: IndexView): readonly string[] {
 
 function fileLines(title: string, files: readonly StoredFile[]): readonly string[] {
   const columns = FILES.map((column) => (column.title === 'FILE' ? { ...column, title } : column));
-  const rows = files.map(({ md5, size, attempt, path }) => [
-    md5,
+  const rows = files.map(({ md5, size, attempt, path, secret }) => [
+    secret === undefined ? md5 : 'sealed',
     formatBytes(size),
     String(attempt),
     showPath(path),

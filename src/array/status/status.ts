@@ -25,6 +25,7 @@ import { isRequeued, storedOf, type View } from './view.ts';
 
 export const statusCommand = onArray({
   name: 'status',
+  opens: true,
   help: {
     about:
       'Shows the state of each index of an array: failed, stale (no sign of life, probably killed), ' +

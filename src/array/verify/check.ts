@@ -1,4 +1,5 @@
 // Checks a recorded object against its record: reads all of it, or uses only what a listing says.
+import { SEALED } from '../../model/format/keys.ts';
 import type { Segment, StoredFile } from '../../model/format/records.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { NO_ZSTD_HINT } from '../../native/zstd.ts';
@@ -52,11 +53,12 @@ export async function fastCheck(store: Store, listed: boolean, signal: AbortSign
     // A run may have stored it since the listing.
     const found = there?.get(file.key) ?? (await store.head(file.key, signal));
     if (found === undefined) return GONE;
-    const expected = file.storedSize ?? (file.compressed ? undefined : file.size);
+    const isAsFile = !file.compressed && !file.key.endsWith(SEALED);
+    const expected = file.storedSize ?? (isAsFile ? file.size : undefined);
     if (expected !== undefined && found.sizeBytes !== expected)
       return `its object has ${found.sizeBytes} bytes, not ${expected}`;
     const md5 = 'md5' in found ? found.md5 : undefined;
-    const isOther = !file.compressed && md5 !== undefined && md5 !== file.md5;
+    const isOther = isAsFile && md5 !== undefined && md5 !== file.md5;
     const push = 'meta' in found ? found.meta['push'] : undefined;
     return isOther || (push !== undefined && push !== file.push) ? whole(file) : undefined;
   };

@@ -30,6 +30,7 @@ export const VERIFY_OPTIONS = group('Verify:', {
 
 export const verifyCommand = onArray({
   name: 'verify',
+  opens: true,
   help: {
     about:
       'Checks that every object that a record names is there, whole, with the md5 of its record. Names what is ' +

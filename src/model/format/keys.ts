@@ -13,6 +13,8 @@ const COMPONENT_LIMIT_BYTES = 200;
 const SHORT_HEAD_BYTES = 120;
 
 const COMPRESSED = '.zst';
+/** The last ending of the key of a sealed object, in the age format. */
+export const SEALED = '.age';
 
 /** The largest number of an attempt, a record, a set or an older object: the parsers of keys accept nine digits. */
 export const MOST_NUMBER = 999_999_999;
@@ -22,11 +24,23 @@ export interface KeyScope {
   readonly taskName: string;
   /** `0` if the task is not in an array. */
   readonly index: string;
+  /** The keys of new objects end in {@link SEALED}. */
+  readonly isSealed?: boolean;
+}
+
+/** The key without the ending of a sealed object. */
+export function bareKey(key: string): string {
+  return key.endsWith(SEALED) ? key.slice(0, -SEALED.length) : key;
+}
+
+/** Says the key that its object is compressed? */
+export function isCompressedKey(key: string): boolean {
+  return bareKey(key).endsWith(COMPRESSED);
 }
 
 /** `<path>.<index>[.zst]` */
 export function resultKey(path: RelPath, scope: KeyScope, compressed: boolean): string {
-  return withSuffix(path, `.${scope.index}`, compressed);
+  return withSuffix(path, `.${scope.index}`, compressed, scope);
 }
 
 /**
@@ -40,17 +54,17 @@ export function partialKey(
   compressed: boolean,
 ): string {
   const again = at.n === 0 ? '' : `.~${at.n}~`;
-  return withSuffix(path, `.${scope.index}.partial-${at.attempt}${again}`, compressed);
+  return withSuffix(path, `.${scope.index}.partial-${at.attempt}${again}`, compressed, scope);
 }
 
 /** The prefix of the keys of all partial results of a path. */
 export function partialPrefix(path: RelPath, scope: KeyScope): string {
-  return partialKey(path, scope, { attempt: 0, n: 0 }, false).replace(/0$/, '');
+  return `${stemOf(path)}.${scope.index}.partial-`;
 }
 
 /** The attempt in the part of a key after {@link partialPrefix}; undefined if it is not a partial result. */
 export function parsePartial(rest: string): number | undefined {
-  const match = /^([1-9]\d*)(?:\.~\d+~)?(?:\.zst)?$/.exec(rest);
+  const match = /^([1-9]\d*)(?:\.~\d+~)?(?:\.zst)?(?:\.age)?$/.exec(rest);
   return match === null ? undefined : Number(match[1]);
 }
 
@@ -68,23 +82,23 @@ export function partialOfKey(
 /** The path of a result of this index; undefined for every other key. */
 export function pathOfResult(key: string, { index }: KeyScope): RelPath | undefined {
   const mark = `.${index}`;
-  const [plain] = key.split(/\.zst$/);
+  const [plain] = bareKey(key).split(/\.zst$/);
   return plain?.endsWith(mark) === true ? pathOfKey(plain.slice(0, -mark.length)) : undefined;
 }
 
 /** `<path>.<index>.~<n>~[.zst]`: an older object of a result that was stored again. */
 export function keptKey(path: RelPath, scope: KeyScope, n: number, compressed: boolean): string {
-  return withSuffix(path, `.${scope.index}.~${n}~`, compressed);
+  return withSuffix(path, `.${scope.index}.~${n}~`, compressed, scope);
 }
 
 /** The prefix of the keys of all older objects of a result. */
 export function keptPrefix(path: RelPath, scope: KeyScope): string {
-  return withSuffix(path, `.${scope.index}.~`, false);
+  return `${stemOf(path)}.${scope.index}.~`;
 }
 
 /** The number in the part of a key after {@link keptPrefix}; undefined if it is not an older object. */
 export function parseKept(rest: string): number | undefined {
-  const match = /^([1-9]\d{0,8})~(?:\.zst)?$/.exec(rest);
+  const match = /^([1-9]\d{0,8})~(?:\.zst)?(?:\.age)?$/.exec(rest);
   return match === null ? undefined : Number(match[1]);
 }
 
@@ -95,7 +109,12 @@ export function checkpointKey(
   at: { readonly attempt: number; readonly generation: number },
   compressed: boolean,
 ): string {
-  return withSuffix(path, `.${scope.taskName}.${scope.index}.${at.attempt}-${at.generation}`, compressed);
+  return withSuffix(
+    path,
+    `.${scope.taskName}.${scope.index}.${at.attempt}-${at.generation}`,
+    compressed,
+    scope,
+  );
 }
 
 /** `<path>.<task name>.<index>.<attempt>-<generation>.<segment>[.zst]`: a segment of a companion. */
@@ -106,39 +125,48 @@ export function segmentKey(
   compressed: boolean,
 ): string {
   const moment = `${at.attempt}-${at.generation}.${at.segment}`;
-  return withSuffix(path, `.${scope.taskName}.${scope.index}.${moment}`, compressed);
+  return withSuffix(path, `.${scope.taskName}.${scope.index}.${moment}`, compressed, scope);
 }
 
 /** The prefix of the keys of all checkpoint objects and segments of a path, of all attempts. */
 export function momentPrefix(path: RelPath, scope: KeyScope): string {
-  return checkpointKey(path, scope, { attempt: 0, generation: 0 }, false).replace(/0-0$/, '');
+  return `${stemOf(path)}.${scope.taskName}.${scope.index}.`;
 }
 
 /** The part of a key after {@link momentPrefix}; undefined if it is neither a checkpoint nor a segment. */
 export function parseMoment(rest: string): { attempt: number; isSegment: boolean } | undefined {
-  const match = /^([1-9]\d*)-\d+(\.\d+)?(?:\.zst)?$/.exec(rest);
+  const match = /^([1-9]\d*)-\d+(\.\d+)?(?:\.zst)?(?:\.age)?$/.exec(rest);
   return match === null ? undefined : { attempt: Number(match[1]), isSegment: match[2] !== undefined };
 }
 
 /** The attempt and number of the segment with this key; undefined if it is not a segment's key. */
 export function parseSegmentKey(key: string): { attempt: number; segment: number } | undefined {
-  const match = /\.(\d+)-\d+\.(\d+)(?:\.zst)?$/.exec(key);
+  const match = /\.(\d+)-\d+\.(\d+)(?:\.zst)?(?:\.age)?$/.exec(key);
   return match === null ? undefined : { attempt: Number(match[1]), segment: Number(match[2]) };
 }
 
 /**
  * The keys to try for an input, in this order: the index's own first. An object that a user uploads by hand (`aws s3
- * cp`) has its plain file name as its key, without escapes.
+ * cp`) has its plain file name as its key, without escapes. `opensSealed`: also those of sealed objects.
  */
-export function inputKeys(path: RelPath, scope: KeyScope): readonly { key: string; compressed: boolean }[] {
+export function inputKeys(
+  path: RelPath,
+  scope: KeyScope,
+  opensSealed = false,
+): readonly { key: string; compressed: boolean }[] {
+  const endings = opensSealed ? ['', SEALED] : [''];
   const plain = isPlainKey(path) && stemOf(path) !== path ? [path] : [];
   const own = [resultKey(path, scope, false), ...plain.map((name) => `${name}.${scope.index}`)];
   return [
-    ...own.flatMap((key) => [
-      { key, compressed: false },
-      { key: `${key}${COMPRESSED}`, compressed: true },
-    ]),
-    ...[...plain, stemOf(path)].map((key) => ({ key, compressed: false })),
+    ...own.flatMap((key) =>
+      endings.flatMap((ending) => [
+        { key: `${key}${ending}`, compressed: false },
+        { key: `${key}${COMPRESSED}${ending}`, compressed: true },
+      ]),
+    ),
+    ...[...plain, stemOf(path)].flatMap((key) =>
+      endings.map((ending) => ({ key: `${key}${ending}`, compressed: false })),
+    ),
   ];
 }
 
@@ -198,8 +226,13 @@ function pad(value: number, width: number): string {
   return String(value).padStart(width, '0');
 }
 
-function withSuffix(path: RelPath, suffix: string, compressed: boolean): string {
-  return `${stemOf(path)}${suffix}${compressed ? COMPRESSED : ''}`;
+function withSuffix(
+  path: RelPath,
+  suffix: string,
+  compressed: boolean,
+  { isSealed = false }: KeyScope,
+): string {
+  return `${stemOf(path)}${suffix}${compressed ? COMPRESSED : ''}${isSealed ? SEALED : ''}`;
 }
 
 /** The common prefix of all keys of a path. */

@@ -25,8 +25,9 @@ const PUSH_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export function originOf(key: string, meta: Readonly<Record<string, string>>): Origin | undefined {
   const { push = '', index = '', 'run-id': runId } = meta;
   if (!PUSH_ID.test(push) || meta['capture'] === undefined || !/^[\w-]+$/.test(index)) return undefined;
-  if (new RegExp(`\\.${index}(${NOT_A_RESULT})(\\.zst)?$`).test(key)) return { kind: 'other', runId };
-  const [, escaped] = new RegExp(`^(.+)\\.${index}(\\.zst)?$`, 's').exec(key) ?? [];
+  if (new RegExp(`\\.${index}(${NOT_A_RESULT})(\\.zst)?(\\.age)?$`).test(key))
+    return { kind: 'other', runId };
+  const [, escaped] = new RegExp(`^(.+)\\.${index}(\\.zst)?(\\.age)?$`, 's').exec(key) ?? [];
   return escaped === undefined ? undefined : { kind: 'result', path: pathOfOwnKey(escaped), runId };
 }
 

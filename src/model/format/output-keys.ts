@@ -1,6 +1,6 @@
 // Object keys of the task's stored output (--log-output). Pure. They have a prefix of their own, because every start
 // lists the records. They sort in the order of the output: the key of a segment contains its offset in the stream.
-import { escapePath, type KeyScope, TASKS_PREFIX } from './keys.ts';
+import { escapePath, type KeyScope, SEALED, TASKS_PREFIX } from './keys.ts';
 
 /** `output`: stdout and stderr are the same file. */
 export type OutputStream = 'stdout' | 'stderr' | 'output';
@@ -15,7 +15,7 @@ export interface OutputSegment {
 
 /** A task name has no tilde, so no task's folder has this name. */
 const OUTPUT_PREFIX = `${TASKS_PREFIX}~output/`;
-const KEY = /\/(\d{4,})\.(stdout|stderr|output)\.(\d{12,})(\.zst)?$/;
+const KEY = /\/(\d{4,})\.(stdout|stderr|output)\.(\d{12,})(\.zst)?(?:\.age)?$/;
 
 /** `.capture/~output/<task name>/<index>/` */
 export function outputPrefix({ taskName, index }: KeyScope): string {
@@ -33,7 +33,7 @@ export function streamPrefix(
 /** `<attempt>.<stream>.<first byte>[.zst]`, zero-padded so that key order is stream order. */
 export function outputKey(scope: KeyScope, segment: OutputSegment): string {
   const first = String(segment.first).padStart(12, '0');
-  return `${streamPrefix(scope, segment)}${first}${segment.compressed ? '.zst' : ''}`;
+  return `${streamPrefix(scope, segment)}${first}${segment.compressed ? '.zst' : ''}${scope.isSealed === true ? SEALED : ''}`;
 }
 
 /** The parts of a segment's key; undefined for any other key. */

@@ -3,6 +3,8 @@
 // (keys.ts). Pure; records/claim and records/read apply it to everything that they read.
 import { isInside, type RelPath } from '../path.ts';
 import {
+  bareKey,
+  isCompressedKey,
   type KeyScope,
   momentPrefix,
   parseMoment,
@@ -40,8 +42,13 @@ export function foreignResult(
   const isOwn = (file: StoredFile): boolean =>
     file.attempt <= attempt &&
     isInside(file.path) &&
-    file.key === resultKey(file.path, scope, file.compressed);
+    bareKey(file.key) === resultKey(file.path, plainScope(scope), file.compressed);
   return results.find((file) => !isOwn(file))?.key;
+}
+
+/** For keys without the ending of a sealed object: an index may have both. */
+function plainScope({ taskName, index }: KeyScope): KeyScope {
+  return { taskName, index };
 }
 
 function foreignInSet(set: Generation, by: Writer): string | undefined {
@@ -54,7 +61,7 @@ function foreignInSet(set: Generation, by: Writer): string | undefined {
       ({ path, segments }) => segments.find((one) => !isMoment({ ...one, path }, by, true))?.key,
     ) ??
     firstOf(lacking, ({ path, key }) =>
-      key === undefined || isPartial({ path, key, compressed: key.endsWith('.zst') }, by) ? undefined : key,
+      key === undefined || isPartial({ path, key, compressed: isCompressedKey(key) }, by) ? undefined : key,
     )
   );
 }
@@ -85,7 +92,7 @@ function isPartial(named: Named, { scope, attempt }: Writer): boolean {
 
 /** The part of the key after the prefix; '' if no key of this path has that form. */
 function restOf({ path, key, compressed }: Named, prefix: string): string {
-  const isOwn = isInside(path) && key.startsWith(prefix) && key.endsWith('.zst') === compressed;
+  const isOwn = isInside(path) && key.startsWith(prefix) && isCompressedKey(key) === compressed;
   return isOwn ? key.slice(prefix.length) : '';
 }
 

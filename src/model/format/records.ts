@@ -46,6 +46,11 @@ const size = z
   .max(2 ** 63)
   .refine(Number.isInteger, 'no whole number');
 const time = z.iso.datetime();
+/**
+ * Of an entry in a sealed record: its md5, sizes and offsets, which are null beside it (seal/secrets.ts). Here only if
+ * nobody could open it: then their values say nothing.
+ */
+const secret = z.string().max(1000).optional();
 
 /** One stored object and the state of the file that it holds. */
 const storedFile = z.object({
@@ -65,6 +70,7 @@ const storedFile = z.object({
   mode: z.int().min(0).max(0o7777),
   /** The kernel closed it for a dying process, or nothing proves otherwise. */
   suspect: z.boolean().optional(),
+  secret,
 });
 export type StoredFile = Readonly<z.infer<typeof storedFile>>;
 
@@ -77,6 +83,7 @@ const segment = z.object({
   /** Of the uncompressed bytes. */
   md5,
   compressed: z.boolean(),
+  secret,
 });
 export type Segment = Readonly<z.infer<typeof segment>>;
 
@@ -88,6 +95,7 @@ const companion = z.object({
   segments: z.array(segment),
   /** A result that was open and only appended to, and that nobody declared as a companion. */
   result: z.boolean().optional(),
+  secret,
 });
 export type Companion = Readonly<z.infer<typeof companion>>;
 
@@ -106,6 +114,7 @@ const behind = z.object({
   over: z.array(z.string()).optional(),
   /** It was closed before the last of the members. If no process died before that, a living process closed it. */
   followed: z.boolean().optional(),
+  secret,
 });
 export type Behind = Readonly<z.infer<typeof behind>>;
 
@@ -166,6 +175,15 @@ export function inRecord(left: readonly LeftFile[]): readonly LeftFile[] {
   });
 }
 
+/** What a record says of its sealing. */
+const sealedNote = z.object({
+  /** The recipients, for people: each of their identities opens the index. */
+  to: z.array(z.string()).readonly(),
+  /** The key of the index, sealed for them: base64 of an object in the age format. */
+  key: z.string(),
+});
+export type SealedNote = Readonly<z.infer<typeof sealedNote>>;
+
 export const RECORD_KINDS = [
   'started',
   'stored',
@@ -201,6 +219,8 @@ export const recordSchema = z.object({
   argv: z.array(z.string()),
   scheduler: z.record(z.string(), z.string()).default({}),
   startedAt: time,
+  /** The objects of the attempt are sealed, and the secrets of its records. */
+  sealed: sealedNote.optional(),
   /** The generation that the attempt resumed from, `<attempt>-<generation>`. */
   restored: z.string().optional(),
   /** Keys of list segments, oldest first; a later entry replaces an earlier one of the same path. */
@@ -277,12 +297,18 @@ function parseWith<T>(
   if ('invalid' in json) return json;
   const parsed = schema.safeParse(json.value);
   if (!parsed.success) {
+    if (isSealed(json.value)) return { invalid: 'it is sealed, and no identity here opens it' };
     const issue = parsed.error.issues[0];
     return { invalid: `${issue?.path.join('.') || 'record'}: ${issue?.message ?? 'invalid'}` };
   }
   const sum = checkSum(text);
   if (sum === 'none') return { invalid: 'it has no checksum' };
   return sum === 'right' ? parsed.data : { invalid: 'its checksum is not that of its content' };
+}
+
+/** A reader that could open it would have filled in what is null. */
+function isSealed(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'sealed' in value;
 }
 
 /**

@@ -81,6 +81,16 @@ export type NotifyTarget =
   /** For `sh -c`. */
   | { readonly kind: 'command'; readonly command: string };
 
+/** Who may read what a run stores, and how it reads what others have sealed. */
+export interface SealSettings {
+  /** Recipients of age; none: nothing is sealed. */
+  readonly to: readonly string[];
+  /** Absolute path. */
+  readonly identityFile?: string | undefined;
+  /** For `sh -c`; prints an identity. */
+  readonly identityCommand?: string | undefined;
+}
+
 export interface Settings {
   readonly manifest: ManifestPatterns;
   readonly to: StoreSettings;
@@ -101,6 +111,8 @@ export interface Settings {
   readonly handoff?: boolean;
   readonly reclaim: ReclaimMode;
   readonly compression: Compression;
+  /** Undefined: nothing is sealed, and nothing sealed is opened. */
+  readonly seal?: SealSettings | undefined;
   /** Bandwidth limit, in bytes per second. */
   readonly bandwidthBytes?: number | undefined;
   /**

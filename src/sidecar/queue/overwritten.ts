@@ -4,7 +4,13 @@
 import type { History } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { TIME_NS } from '../../model/file/file-state.ts';
-import { type KeyScope, parsePartial, partialPrefix, resultKey } from '../../model/format/keys.ts';
+import {
+  isCompressedKey,
+  type KeyScope,
+  parsePartial,
+  partialPrefix,
+  resultKey,
+} from '../../model/format/keys.ts';
 import { isLast, type LeftFile, type StoredFile } from '../../model/format/records.ts';
 import { newMd5 } from '../../model/md5.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
@@ -134,7 +140,7 @@ export async function movedTo(
 ): Promise<string | undefined> {
   const prefix = partialPrefix(path, scope);
   for await (const { key } of store.list(prefix, signal)) {
-    if (parsePartial(key.slice(prefix.length)) !== attempt || key.endsWith('.zst') !== compressed) continue;
+    if (parsePartial(key.slice(prefix.length)) !== attempt || isCompressedKey(key) !== compressed) continue;
     const head = await store.head(key, signal);
     if (head?.meta['push'] === push) return key;
   }

@@ -12,6 +12,7 @@ import {
   partialOfKey,
   partialPrefix,
   pathOfResult,
+  isCompressedKey,
 } from '../../model/format/keys.ts';
 import { isLast, type StoredFile } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
@@ -148,7 +149,7 @@ function silentOf(history: History): Unrecorded | undefined {
     const head = await store.head(key, signal);
     // Attempts of other tasks have the same numbers.
     if (head?.meta['run'] !== run) return [];
-    const compressed = key.endsWith('.zst');
+    const compressed = isCompressedKey(key);
     return [{ ...UNKNOWN, ...factsOfMeta(head.meta), path, key, attempt, compressed }];
   };
 }

@@ -86,6 +86,7 @@ const schema = z.object({
   lacking: z.array(lackingSchema).optional(),
   manifest: manifest.optional(),
   alone: handover.optional(),
+  sealKey: z.string().optional(),
 });
 
 /** The settings that the file's path follows from. */
@@ -101,6 +102,8 @@ export interface AttemptFile {
   readonly baselines: ReadonlyMap<RelPath, Baseline>;
   readonly lacking?: readonly Lacking[] | undefined;
   readonly manifest?: Readonly<z.infer<typeof manifest>> | undefined;
+  /** The key of the records of a sealed index, base64: a replacement needs no identity. */
+  readonly sealKey?: string | undefined;
   /** `alone` in the file. Undefined below a launcher, which itself tells the next sidecar which attempt to continue. */
   readonly handover?: Handover | undefined;
 }
@@ -115,7 +118,7 @@ export function writeAttemptFile(
   settings: AttemptPlace & Pick<Settings, 'manifest'>,
   facts: AttemptFacts,
 ): void {
-  const { attempt, runToken, startedAt, shut, baselines, lacking, handover: alone } = facts;
+  const { attempt, runToken, startedAt, shut, baselines, lacking, sealKey, handover: alone } = facts;
   const text = JSON.stringify({
     attempt,
     runToken,
@@ -126,6 +129,7 @@ export function writeAttemptFile(
     lacking,
     manifest: settings.manifest,
     alone,
+    sealKey,
   });
   const dir = dirOf(settings);
   removePrivateFile(dir, savedNameOf(settings));

@@ -45,6 +45,8 @@ export interface Context {
   readonly attempt: number;
   readonly runToken: string;
   readonly startedAt: string;
+  /** See the attempt file. */
+  readonly sealKey?: string | undefined;
   /**
    * Set if this attempt was begun before, by a sidecar that died or by `capture restore --handoff`. Its task may be
    * running.

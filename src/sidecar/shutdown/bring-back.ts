@@ -42,7 +42,7 @@ export function bringBackHint(
 ): string | undefined {
   const isMade = settings.madeWorkdir === true;
   if (reclaimed === 0 || (isMade && !hasFailed)) return undefined;
-  const { manifest, identity, to, workdir } = settings;
+  const { manifest, identity, to, workdir, seal } = settings;
   const none = new Set(unmatched(manifest.results, ledger.results.keys()));
   const results = manifest.results.filter((pattern) => !none.has(pattern));
   const [checkpoints, companions] =
@@ -52,6 +52,8 @@ export function bringBackHint(
     'restore',
     ...asOptions(['--to'], [to.url]),
     ...to.flags.map((flag) => `--${flag}`),
+    ...asOptions(['--identity'], [seal?.identityFile ?? []].flat()),
+    ...asOptions(['--identity-command'], [seal?.identityCommand ?? []].flat()),
     ...asOptions(['--workdir'], isMade ? [] : [workdir]),
     ...asOptions(['--task-name'], [identity.taskName]),
     ...asOptions(['--index'], [identity.index ?? []].flat()),

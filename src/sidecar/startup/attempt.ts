@@ -14,6 +14,7 @@ import {
   type StoredFile,
   TAKEOVERS_LIMIT,
   textWithSum,
+  type SealedNote,
 } from '../../model/format/records.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { submissionNote } from '../../model/outcome/other-runs.ts';
@@ -64,6 +65,7 @@ interface Opening extends AttemptOptions {
   /** The attempt file that the replaced sidecar has left. */
   readonly resumed: AttemptFile | undefined;
   readonly paths: Paths;
+  readonly sealed?: SealedNote | undefined;
   /** Learns what a start that fails from here on leaves in the store. */
   readonly refusal: Refusal;
 }
@@ -101,6 +103,7 @@ async function claimOrResume({
   scope,
   listing,
   resumed,
+  sealed,
 }: Opening): Promise<RunFacts> {
   const { identity } = settings;
   const common = {
@@ -111,6 +114,7 @@ async function claimOrResume({
     argv: identity.argv,
     scheduler: identity.scheduler,
     startedAt: resumed?.startedAt ?? new Date().toISOString(),
+    sealed,
   };
   if (attempt !== undefined) return { ...common, attempt };
   const claimed = await claimAttempt({

@@ -6,15 +6,17 @@ import { generationName, type History } from '../../model/checkpoint/history.ts'
 import type { CaptureError } from '../../model/errors.ts';
 import { compileManifest, type Manifest } from '../../model/file/manifest.ts';
 import { firstLine } from '../../model/format/first-line.ts';
-import { checkpointKey, type KeyScope, resultKey, segmentKey } from '../../model/format/keys.ts';
+import { checkpointKey, type KeyScope, resultKey, SEALED, segmentKey } from '../../model/format/keys.ts';
 import type { MessageFields } from '../../model/format/message-fields.ts';
-import { keyIndex, type Settings } from '../../model/format/settings.ts';
+import { keyIndex, type Settings, type StoreSettings } from '../../model/format/settings.ts';
 import { submissionNote } from '../../model/outcome/other-runs.ts';
 import { encodePath, showPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';
 import { listRecords } from '../../records/list.ts';
 import { findInputs } from '../../restore/inputs.ts';
 import type { Source } from '../../restore/source.ts';
+import { openSealKeys } from '../../seal/keys.ts';
+import { sealedStore } from '../../seal/sealed-store.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { openStore } from '../../store/open.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
@@ -24,6 +26,7 @@ import { isMissing, nameHint, type NameSearch } from './opening-lines.ts';
 import { openPatience, startLimitMs } from './patience.ts';
 import { declaredOf, orderOf, tellDoubt } from './restore-job.ts';
 import { readHistory } from './restore-only.ts';
+import { sealRun } from './sealing.ts';
 
 /** `hint`: what to do about it. */
 export interface DryRunLine {
@@ -40,11 +43,11 @@ export interface DryRun {
 export async function dryRun(settings: Settings, given: AbortSignal): Promise<DryRun> {
   const patience = openPatience({ limitMs: startLimitMs(settings), signal: given, outage: {} });
   const { signal } = patience;
-  const store = patience.over(await openStore(settings.to, { onTry: patience.tried }));
-  const from =
-    settings.from === undefined
-      ? store
-      : patience.over(await openStore(settings.from, { onTry: patience.tried }));
+  const keys = await openSealKeys(settings.seal, process.env, signal);
+  const open = async (at: StoreSettings): Promise<Store> =>
+    sealedStore(patience.over(await openStore(at, { onTry: patience.tried })), { keys, reader: 'look' });
+  const store = await open(settings.to);
+  const from = settings.from === undefined ? store : await open(settings.from);
   try {
     if (settings.skipDone) {
       const asked: KeyScope = { taskName: settings.identity.taskName, index: keyIndex(settings.identity) };
@@ -53,12 +56,14 @@ export async function dryRun(settings: Settings, given: AbortSignal): Promise<Dr
         return { lines: [{ text: `done already in attempt ${done} (--skip-done)` }], failure: undefined };
     }
     const problems: string[] = [];
-    const { history, scope, newestAttempt } = await readHistory(
+    const { history, scope, listing } = await readHistory(
       store,
       settings,
       (line) => problems.push(line),
       signal,
     );
+    const { newestAttempt } = listing;
+    await sealRun({ keys, inner: store, listing, sealKey: undefined, isNew: true, signal });
     const manifest = compileManifest(settings.manifest);
     const unreadable: string[] = [];
     const found = await findIn(
@@ -80,7 +85,11 @@ export async function dryRun(settings: Settings, given: AbortSignal): Promise<Dr
       ...[firstLine(settings, newestAttempt + 1, newStore), ...problems].map(asLine),
       ...(note === undefined ? [] : [{ text: note.message, hint: note.hint }]),
       ...unreadable.map((dir) => asLine(`cannot read ${showPath(dir)}`)),
-      ...matches(found, manifest, scope, newestAttempt + 1).map(asLine),
+      ...matches(found, manifest, {
+        scope,
+        attempt: newestAttempt + 1,
+        isSealed: keys.recipients.length > 0,
+      }).map(asLine),
       ...inputs.lines.map(asLine),
       ...(await restores(settings, { store, scope, history, log: { debug: () => undefined }, signal })),
     ];
@@ -108,22 +117,26 @@ async function findIn(
 function matches(
   found: readonly FoundFile[],
   manifest: Manifest,
-  scope: KeyScope,
-  attempt: number,
+  {
+    scope,
+    attempt,
+    isSealed,
+  }: { readonly scope: KeyScope; readonly attempt: number; readonly isSealed: boolean },
 ): readonly string[] {
+  const endings = `[.zst]${isSealed ? SEALED : ''}`;
   if (found.length === 0) return ['matches: nothing in the work directory yet'];
   return found.flatMap(({ path, facts }) => {
     const { result, checkpoint, input, companion } = manifest.rolesOf(path);
     const size = formatBytes(facts.size);
     const at = { attempt, generation: 1 };
     return [
-      ...(result ? [`result ${showPath(path)} (${size}) -> ${resultKey(path, scope, false)}[.zst]`] : []),
+      ...(result ? [`result ${showPath(path)} (${size}) -> ${resultKey(path, scope, false)}${endings}`] : []),
       ...(checkpoint
-        ? [`checkpoint ${showPath(path)} (${size}) -> ${checkpointKey(path, scope, at, false)}[.zst]`]
+        ? [`checkpoint ${showPath(path)} (${size}) -> ${checkpointKey(path, scope, at, false)}${endings}`]
         : []),
       ...(companion
         ? [
-            `companion ${showPath(path)} (${size}) -> ${segmentKey(path, scope, { ...at, segment: 1 }, false)}[.zst]`,
+            `companion ${showPath(path)} (${size}) -> ${segmentKey(path, scope, { ...at, segment: 1 }, false)}${endings}`,
           ]
         : []),
       ...(input ? [`input ${showPath(path)} (${size})`] : []),

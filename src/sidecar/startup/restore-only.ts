@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import type { Log } from '../../log/log.ts';
 import { warnOnce } from '../../log/once.ts';
-import { CaptureError, reasonOf } from '../../model/errors.ts';
+import { CaptureError, type Mistake, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { generationName, type History, unionOf } from '../../model/checkpoint/history.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
@@ -16,9 +16,11 @@ import { plural } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
 import { isStrangers } from '../../native/users.ts';
 import { describeRecovered, recoverReclaims } from '../../reclaim/recover.ts';
-import { listRecords } from '../../records/list.ts';
+import { listRecords, type RecordListing } from '../../records/list.ts';
 import { readNewest } from '../../records/read.ts';
 import { clearStaging } from '../../restore/fetch.ts';
+import { openSealKeys, type SealKeys } from '../../seal/keys.ts';
+import { sealedStore } from '../../seal/sealed-store.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { openStore } from '../../store/open.ts';
 import { findInTurns, type Walk } from '../../watch/scan.ts';
@@ -32,8 +34,9 @@ import { recordInherited } from './baseline-scan.ts';
 import { forgetHandover, handoverFor } from './handover.ts';
 import { lockWorkdir } from './lock.ts';
 import { isMissing, sayNothingRestored } from './opening-lines.ts';
-import { openPatience, startLimitMs } from './patience.ts';
+import { openPatience, type Patience, startLimitMs } from './patience.ts';
 import { restore, type Restored } from './restore.ts';
+import { refuseUnopened } from './sealing.ts';
 import { startAttempt } from './start.ts';
 
 /** The last line of a restore. */
@@ -47,17 +50,22 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
   const outage = openOutage(log, clockMs);
   const patience = openPatience({ limitMs: startLimitMs(settings), signal: given, outage });
   const { signal } = patience;
-  const open = async (to: StoreSettings): Promise<Store> =>
-    patience.over(await openStore(to, { onTry: patience.tried, warn: (warning) => warnOnce(log, warning) }));
+  const keys = await openSealKeys(settings.seal, process.env, signal);
+  const open = openerOf(keys, patience, log);
   const store = await open(settings.to);
   const from = settings.from === undefined ? store : await open(settings.from);
   const fd = fs.openSync(encodePath(settings.workdir), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
   try {
     const root = { fd, path: settings.workdir };
     const read = await readHistory(store, settings, (problem) => log.warn(problem), signal);
-    const { history, scope, newestAttempt: before } = read;
+    const { history, scope, listing } = read;
+    await refuseUnopened({ keys, inner: store, listing, signal });
     // It replaces no result, so it only says what other runs have left.
-    const note = submissionNote(history, { before: before + 1, url: store.url, isResult: () => false });
+    const note = submissionNote(history, {
+      before: listing.newestAttempt + 1,
+      url: store.url,
+      isResult: () => false,
+    });
     if (note !== undefined) log[note.level](note.message, { hint: note.hint });
     const lock = lockWorkdir(settings.workdir, settings.sharedWorkdir);
     try {
@@ -100,13 +108,21 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
   }
 }
 
+function openerOf(keys: SealKeys, patience: Patience, log: Log): (to: StoreSettings) => Promise<Store> {
+  return async (to) => {
+    const warn = (warning: Mistake): void => warnOnce(log, warning);
+    const opened = await openStore(to, { onTry: patience.tried, warn });
+    return sealedStore(patience.over(opened), { keys, reader: 'look' });
+  };
+}
+
 /** The history from the records of this index, of all its attempts. */
 export async function readHistory(
   store: Store,
   settings: Settings,
   onProblem: (problem: string) => void,
   signal: AbortSignal,
-): Promise<{ readonly history: History; readonly scope: KeyScope; readonly newestAttempt: number }> {
+): Promise<{ readonly history: History; readonly scope: KeyScope; readonly listing: RecordListing }> {
   const scope = { taskName: settings.identity.taskName, index: keyIndex(settings.identity) };
   const listing = await listRecords(store, scope, signal);
   const read = await readNewest(store, listing, { signal });
@@ -117,7 +133,7 @@ export async function readHistory(
   return {
     history: unionOf(fullRecords, settings.identity.runId),
     scope,
-    newestAttempt: listing.newestAttempt,
+    listing,
   };
 }
 

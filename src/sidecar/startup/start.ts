@@ -25,6 +25,8 @@ import { describeRecovered, recoverReclaims } from '../../reclaim/recover.ts';
 import { Baselines, type Ledger, type RunFacts } from '../../records/ledger.ts';
 import { listRecords, type RecordListing } from '../../records/list.ts';
 import { clearStaging } from '../../restore/fetch.ts';
+import { openSealKeys, type SealKeys } from '../../seal/keys.ts';
+import { sealedStore } from '../../seal/sealed-store.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { openStore } from '../../store/open.ts';
 import { Bandwidth } from '../../upload/bandwidth.ts';
@@ -47,6 +49,7 @@ import { isMissing } from './opening-lines.ts';
 import type { Patience } from './patience.ts';
 import { Refusal } from './refusal.ts';
 import { restore, type Restored } from './restore.ts';
+import { sealRun } from './sealing.ts';
 import { openRunPool, spoolWarner } from './workers.ts';
 
 export interface StartedAttempt {
@@ -108,23 +111,29 @@ interface WorkdirAndStore {
   readonly scope: KeyScope;
   /** The store's records before this attempt. */
   readonly listing: RecordListing;
+  readonly keys: SealKeys;
+  /** Without {@link sealedStore}. */
+  readonly inner: Store;
   readonly storeWasMissing: boolean;
 }
 
 async function openWorkdirAndStore(options: StartOptions, owned: CloseStack): Promise<WorkdirAndStore> {
-  const { settings, patience, shared } = options;
+  const { settings, patience, shared, caller } = options;
   const { workdir, identity } = settings;
+  // Before anything is asked or changed: nothing may fail here once the task runs.
+  const keys = await openSealKeys(settings.seal, caller.env, patience.signal);
   const { O_RDONLY, O_DIRECTORY } = fs.constants;
   const fd = owned.add(fs.openSync(encodePath(workdir), O_RDONLY | O_DIRECTORY), fs.closeSync);
   // Its answer is awaited after that of the listing, which has a limit.
   const missing = isMissing(settings.to.url);
   const { connections } = shared;
   const opened = await openStore(settings.to, { onTry: patience.tried, warn: warner(options), connections });
-  const store = owned.add(patience.over(opened), (one) => one.close());
+  const inner = owned.add(patience.over(opened), (one) => one.close());
+  const store = sealedStore(inner, { keys, reader: 'look' });
   const scope = { taskName: identity.taskName, index: keyIndex(identity) };
   const listing = await listRecords(store, scope, patience.signal);
   const storeWasMissing = await orGivenUp(missing, patience.signal);
-  return { root: { fd, path: workdir }, store, scope, listing, storeWasMissing };
+  return { root: { fd, path: workdir }, store, inner, keys, scope, listing, storeWasMissing };
 }
 
 /** The attempt's first sidecar has given these warnings already. */
@@ -176,14 +185,16 @@ async function beginAttempt(
 ): Promise<StartResult> {
   const { settings, log, outage, patience, caller } = options;
   const { signal } = patience;
-  const { root, store, scope, listing, storeWasMissing, refusal } = workdirAndStore;
-  const from = await openFrom(options, store, owned);
-  const manifest = compileManifest(settings.manifest);
+  const { root, keys, listing, storeWasMissing, refusal } = workdirAndStore;
   const isNew = options.attempt === undefined;
+  const resumed = isNew ? undefined : readAttemptFile(settings, options.attempt);
+  const sealing = await sealRun({ ...workdirAndStore, sealKey: resumed?.sealKey, isNew, signal });
+  const { store, scope, sealKey } = sealing;
+  const from = await openFrom(options, { store, keys }, owned);
+  const manifest = compileManifest(settings.manifest);
   if (isNew) await refuseMissingInputs({ settings, scope, manifest, store, from, signal });
   const paths = new Paths();
-  const resumed = isNew ? undefined : readAttemptFile(settings, options.attempt);
-  const opened = await openAttempt({ ...options, signal, store, scope, listing, resumed, paths, refusal });
+  const opened = await openAttempt({ ...options, ...sealing, signal, listing, resumed, paths, refusal });
   if ('done' in opened) {
     await owned.close();
     return { kind: 'done-already', attempt: opened.done };
@@ -203,8 +214,7 @@ async function beginAttempt(
   ledger.restored ??= history.attempts.findLast(({ attempt }) => attempt === facts.attempt)?.restored;
   const { attempt, runToken, startedAt } = facts;
   const { use, ...sending } = openSendingResources(options, root, owned);
-  const open = (): Reclaimer | undefined => (mayReclaim(settings) ? openReclaimer(root) : undefined);
-  const reclaimer = await whateverCanBeWritten(options, 'local files stay', open);
+  const reclaimer = await reclaimerOf(options, root);
   const context: Context = {
     ...common,
     ...records,
@@ -214,6 +224,7 @@ async function beginAttempt(
     attempt,
     runToken,
     startedAt,
+    sealKey,
     ...knownBefore(resumed, ledger, paths),
     lacking: resumed?.lacking ?? restored.lacking,
     resumed: resumed === undefined ? undefined : resumed.handover?.restored ? 'handed-over' : 'replaced',
@@ -227,6 +238,12 @@ async function beginAttempt(
   };
   const refused = (error: unknown): Promise<void> => recordRefusal(options, { refusal, attempt }, error);
   return { kind: 'started', context, restored, storeWasMissing, ended, refused, close: owned.close };
+}
+
+/** Undefined if nothing is ever reclaimed. */
+async function reclaimerOf(options: StartOptions, root: WorkDir): Promise<Reclaimer | undefined> {
+  if (!mayReclaim(options.settings)) return undefined;
+  return whateverCanBeWritten(options, 'local files stay', () => openReclaimer(root));
 }
 
 /** What the restore has found out, for the records of this attempt. */
@@ -247,7 +264,11 @@ async function recordRefusal(
 }
 
 /** `--from`, else the store itself. */
-async function openFrom(options: StartOptions, store: Store, owned: CloseStack): Promise<Store> {
+async function openFrom(
+  options: StartOptions,
+  { store, keys }: { readonly store: Store; readonly keys: SealKeys },
+  owned: CloseStack,
+): Promise<Store> {
   const { settings, patience, shared } = options;
   if (settings.from === undefined) return store;
   const { connections } = shared;
@@ -256,7 +277,8 @@ async function openFrom(options: StartOptions, store: Store, owned: CloseStack):
     warn: warner(options),
     connections,
   });
-  return owned.add(patience.over(opened), (one) => one.close());
+  const patient = owned.add(patience.over(opened), (one) => one.close());
+  return sealedStore(patient, { keys, reader: 'run' });
 }
 
 /** What the run sends with, and shares with other runs. */
@@ -320,7 +342,7 @@ async function sweepOwn(
   scope: KeyScope,
   signal: AbortSignal,
 ): Promise<void> {
-  const result = new RegExp(`\\.${scope.index}(\\.partial-\\d+)?(\\.~\\d+~)?(\\.zst)?$`);
+  const result = new RegExp(`\\.${scope.index}(\\.partial-\\d+)?(\\.~\\d+~)?(\\.zst)?(\\.age)?$`);
   const checkpoint = `.${scope.taskName}.${scope.index}.`;
   const record = recordPrefix(scope);
   const mine = (key: string): boolean =>

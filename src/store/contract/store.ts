@@ -75,7 +75,8 @@ export interface PutOptions {
  * gone. If the answer to our own write is lost, the `push` id in `meta` tells whose object it is.
  */
 export type PutOutcome =
-  | { readonly kind: 'stored'; readonly tag: string }
+  /** `sizeBytes`: of the object, if it is not that of the body: it was sealed. */
+  | { readonly kind: 'stored'; readonly tag: string; readonly sizeBytes?: number }
   | { readonly kind: 'exists' }
   | { readonly kind: 'replaced-meanwhile' };
 
@@ -119,6 +120,15 @@ export interface Store {
    * Otherwise each listing would read everything again.
    */
   readonly listsByPage: boolean;
+  /** Only a store that opens what is sealed has it (seal/sealed-store.ts). */
+  readonly sealed?: {
+    readonly hasIdentity: boolean;
+    /**
+     * What opens the stored bytes of the object under this key; undefined if they are not sealed. Throws status 69 if
+     * there is no identity.
+     */
+    opening(key: string): ((stored: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>) | undefined;
+  };
 
   /**
    * True if a condition on the replaced state is honoured, also against a concurrent writer. False if the store only

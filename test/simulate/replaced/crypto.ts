@@ -2,7 +2,8 @@
 import realCrypto from 'node:crypto';
 import { theWorld } from '../machine/world.ts';
 
-export const { createHash, createHmac, hash, timingSafeEqual } = realCrypto;
+export const { createCipheriv, createDecipheriv, createHash, createHmac, hash, hkdfSync, timingSafeEqual } =
+  realCrypto;
 export const randomUUID = (): string => theWorld().random.uuid();
 export const randomInt = (below: number): number => theWorld().random.int(below);
 export function randomBytes(size: number): Buffer {
