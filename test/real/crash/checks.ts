@@ -102,7 +102,9 @@ function statesOf(view: View, name: string): readonly number[] {
   return view
     .keys()
     .filter(
-      (key) => /^\.3(\.partial-\d+)?(\.~\d+~)?(\.zst)?$/.test(key.slice(name.length)) && key.startsWith(name),
+      (key) =>
+        /^\.3(\.partial-\d+)?(\.~\d+~)?(\.zst)?(\.age)?$/.test(key.slice(name.length)) &&
+        key.startsWith(name),
     )
     .map((key) => view.object(key).content?.round ?? -1);
 }

@@ -12,13 +12,14 @@ import { startS3Server } from '../../s3-server/server.ts';
 import { runChain, type ChainEnd } from './chain.ts';
 import type { Death } from './run.ts';
 import { anyMoment, everyPoint, FAILPOINTS, seeded, type ChainPlan, type StoreKind } from './sweep.ts';
+import { newKey, opener, sealedOptions } from './sealed-view.ts';
 import { azureView, fileView, gcsView, s3View, type View } from './view.ts';
 
 /** Half of a run is waiting: for the disk, the task, the quiet before a deletion. */
 const AT_ONCE = 4;
 const DEATHS_IN_ALL = Number(process.env['CRASH_DEATHS'] ?? 1000);
 const RANDOM_RUNS_ON_FILES = 36;
-/** Their requests are S3's in other words: what dies between them is the same. */
+/** What dies between their steps is the same in other words. */
 const RANDOM_RUNS_ON_OTHERS = 8;
 /** So many more at a time, until there are enough. */
 const RANDOM_RUNS_MORE = 36;
@@ -77,7 +78,7 @@ async function run(store: StoreKind, plans: readonly ChainPlan[]): Promise<reado
 /** Each chain has a store of its own. */
 async function runOn(store: StoreKind, plan: ChainPlan): Promise<ChainEnd> {
   const dir = fs.mkdtempSync(path.join(root, `${store}-`));
-  const { view, stop } = await viewOf(store, path.join(dir, 'store'));
+  const { view, stop } = await viewOf(store, dir);
   try {
     return await runChain({ ...plan, bin, dir, view });
   } finally {
@@ -90,7 +91,12 @@ async function viewOf(
   store: StoreKind,
   dir: string,
 ): Promise<{ readonly view: View; readonly stop?: () => Promise<void> }> {
-  if (store === 'file') return { view: fileView(dir) };
+  const files = path.join(dir, 'store');
+  if (store === 'file') return { view: fileView(files) };
+  if (store === 'encrypted') {
+    const key = await newKey(path.join(dir, 'run.key'));
+    return { view: { ...fileView(files, opener(key)), options: sealedOptions(key) } };
+  }
   if (store === 'gs') {
     const server = await startGcsServer();
     return { view: gcsView(server, 'lab/'), stop: () => server.stop() };
@@ -128,6 +134,10 @@ describe('nothing that was closed and reported safe is lost, whatever dies', { t
     const random = seeded(seed + 3);
     do expect(await run('s3', anyMoment(RANDOM_RUNS_MORE, random))).toEqual([]);
     while (deaths.length < DEATHS_IN_ALL);
+  });
+
+  it('at a random moment, when all of it is encrypted', async () => {
+    expect(await run('encrypted', anyMoment(RANDOM_RUNS_ON_OTHERS, seeded(seed + 6)))).toEqual([]);
   });
 
   it('and every step was died at', () => {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { decompress } from 'zstd-napi';
-import { parseRecordKey } from '../../../src/model/format/keys.ts';
+import { isCompressedKey, parseRecordKey } from '../../../src/model/format/keys.ts';
 import { parseRecord } from '../../../src/model/format/records.ts';
 import type { WholeRecord } from '../../../src/model/checkpoint/history.ts';
 import { readFound } from '../../e2e/store-files.ts';
@@ -37,7 +37,11 @@ export interface Held {
   readonly content: { readonly name: string; readonly round: number } | undefined;
 }
 
-export function fileView(dir: string): View {
+type Open = (key: string, stored: Buffer) => Buffer;
+const asItIs: Open = (_, stored) => stored;
+
+/** `open`: of what is sealed. */
+export function fileView(dir: string, open = asItIs): View {
   const seen = new Set<string>();
   const look = looker();
   const stamp = (key: string): string => {
@@ -49,7 +53,7 @@ export function fileView(dir: string): View {
     options: [],
     env: {},
     keys: () => readFound(dir),
-    bytes: (key) => plain(key, fs.readFileSync(path.join(dir, key))),
+    bytes: (key) => plain(key, open(key, fs.readFileSync(path.join(dir, key)))),
     object: (key) => look(stamp(key), () => view.bytes(key)),
     newlyVisible: () =>
       view
@@ -203,5 +207,5 @@ export function isData(key: string): boolean {
 }
 
 function plain(key: string, stored: Buffer): Buffer {
-  return key.endsWith('.zst') ? Buffer.from(decompress(stored)) : stored;
+  return isCompressedKey(key) ? Buffer.from(decompress(stored)) : stored;
 }
