@@ -33,6 +33,7 @@ import { neighbour } from './parts/neighbour.mjs';
 import { pending } from './parts/pending.mjs';
 import { queue } from './parts/queue.mjs';
 import { restore } from './parts/restore.mjs';
+import { seal } from './parts/seal.mjs';
 import { slowdown } from './parts/slowdown.mjs';
 import { small } from './parts/small.mjs';
 import { start } from './parts/start.mjs';
@@ -56,6 +57,7 @@ const PARTS = [
   restore,
   lastSeconds,
   worker,
+  seal,
   starts,
   arrayStatus,
   arrayGather,
