@@ -102,7 +102,13 @@ export class SlurmJobs {
       const job = await this.#job(array, row);
       if (job !== undefined && job.cluster === (config ?? job).cluster) jobs.set(attemptOf(row), job);
     });
-    return jobs;
+    // In their order, so that the same one is named each time.
+    return new Map(
+      rows.flatMap((row) => {
+        const job = jobs.get(attemptOf(row));
+        return job === undefined ? [] : [[attemptOf(row), job] as const];
+      }),
+    );
   }
 
   /** The job of the row's newest attempt. */
