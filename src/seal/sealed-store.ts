@@ -66,7 +66,7 @@ export function sealedStore(inner: Store, options: SealedStoreOptions): Store {
     copy: (from, to, signal) => inner.copy(from, to, signal),
     promote: (from, to, how) => inner.promote(from, to, how),
     sweep: (prefix, mine, signal) => inner.sweep(prefix, mine, signal),
-    confirm: () => inner.confirm(),
+    confirm: (signal) => inner.confirm(signal),
     access: (signal) => inner.access(signal),
     close: () => inner.close(),
   };
