@@ -38,8 +38,7 @@ export default defineConfig({
     CAPTURE_ROOT: JSON.stringify(import.meta.dirname),
   },
   test: {
-    // Real processes, signals and servers on two cores: more files at once only adds noise, except for those that mostly
-    // wait (test:slow has three).
+    // Real processes, signals and servers on two cores: more files at once only adds noise.
     maxWorkers: 2,
     pool: 'forks',
     sequence: { sequencer: LongestFirst },

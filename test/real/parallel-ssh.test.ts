@@ -7,7 +7,7 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { processesWithEnvironment } from '../../src/native/processes.ts';
+import { processesWithEnvironment, sendSignal } from '../../src/native/processes.ts';
 import { expectOutputOf } from '../examples/expected.ts';
 import { resultOf, STEPS } from '../many/support.ts';
 import { LOST_AFTER_MS, type Lab, openLab } from './lab.ts';
@@ -89,7 +89,7 @@ async function openSshd(dir: string): Promise<Sshd> {
       const home = at(name);
       fs.mkdirSync(path.join(home, 'tmp'), { recursive: true });
       const losePower = (): void => {
-        for (const pid of processesWithEnvironment(`HOME=${home}`)) process.kill(pid, 'SIGKILL');
+        for (const pid of processesWithEnvironment(`HOME=${home}`)) sendSignal(pid, 'SIGKILL');
       };
       return { port: await freePort(), home, losePower };
     }),

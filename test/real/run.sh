@@ -72,7 +72,7 @@ set -a
 . "$dir/env"
 CAPTURE_TEST_S3_URL=s3://capture-test/real
 # Each step of a run, and some random moments: `npm run test:crash` tries many more of these.
-CRASH_DEATHS=${CRASH_DEATHS:-350}
+CRASH_DEATHS=${CRASH_DEATHS:-280}
 # In memory, and removed with the rest when the tests are killed.
 TMPDIR=$dir/tmp
 mkdir "$TMPDIR"
