@@ -334,8 +334,13 @@ describe('while it sweeps what a killed attempt has left', () => {
     expect(fs.existsSync(path.join(place.dir, 'began'))).toBe(false);
     // What it has not swept is for the next one.
     expect(fs.readdirSync(tmp).filter((name) => name !== left)).toEqual([]);
-    const next = start('true');
-    expect(await next.status, next.stderr()).toBe(0);
+    // A start waits for it only so long: on a busy machine it takes several.
+    for (let before = Infinity; sizeLeft() > 0 && sizeLeft() < before;) {
+      before = sizeLeft();
+      const next = start('true');
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect(await next.status, next.stderr()).toBe(0);
+    }
     expect(fs.readdirSync(tmp)).toEqual([]);
   });
 });
