@@ -1,5 +1,5 @@
 // File servers other than the one of the work directory: a link may lead to them, and they may not answer for hours.
-// Where a path leads is told by mountinfo and readlink(2), without asking them; what is there is asked in a thread.
+// mountinfo and readlink(2) tell where a path leads without asking a server; only a thread asks what is there.
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import { decodePath, encodePath, showPath } from '../model/path.ts';

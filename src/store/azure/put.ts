@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { BlobRequestConditions } from '@azure/storage-blob';
 import { md5Of } from '../../model/md5.ts';
 import { linkSignals } from '../../model/waiting.ts';
-import { joined } from '../contract/driver.ts';
+import { joined, wholeOrParts } from '../contract/driver.ts';
 import {
   type ObjectHead,
   type Precondition,
@@ -36,19 +36,11 @@ export async function putObject(
   options: PutOptions,
 ): Promise<PutOutcome> {
   const job = { container, key, options };
-  if (body instanceof Uint8Array) return putBytes(job, body);
-  const chunks = body[Symbol.asyncIterator]();
-  try {
-    const first = await chunks.next();
-    if (first.done === true) return await putBytes(job, new Uint8Array(0));
-    // The first chunk is sent only after the body has continued or ended without an error: a file that changed while it
-    // was read throws at its end.
-    const second = await chunks.next();
-    if (second.done === true) return await putBytes(job, first.value);
-    return await putBlocks(job, joined([first.value, second.value], chunks));
-  } finally {
-    await chunks.return?.();
-  }
+  return wholeOrParts(
+    body,
+    (bytes) => putBytes(job, bytes),
+    (first, second, rest) => putBlocks(job, joined([first, second], rest)),
+  );
 }
 
 async function putBytes({ container, key, options }: PutJob, body: Uint8Array): Promise<PutOutcome> {

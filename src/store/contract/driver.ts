@@ -167,6 +167,28 @@ export async function* joined(
   for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
 }
 
+/**
+ * Gives a body of at most one chunk to `whole`, and a longer one to `parts`. Nothing is sent before the body has
+ * continued or ended without an error: a file that changed while it was read throws at its end.
+ */
+export async function wholeOrParts<T>(
+  body: Uint8Array | AsyncIterable<Uint8Array>,
+  whole: (bytes: Uint8Array) => Promise<T>,
+  parts: (first: Uint8Array, second: Uint8Array, rest: AsyncIterator<Uint8Array>) => Promise<T>,
+): Promise<T> {
+  if (body instanceof Uint8Array) return whole(body);
+  const chunks = body[Symbol.asyncIterator]();
+  try {
+    const first = await chunks.next();
+    if (first.done === true) return await whole(new Uint8Array(0));
+    const second = await chunks.next();
+    if (second.done === true) return await whole(first.value);
+    return await parts(first.value, second.value, chunks);
+  } finally {
+    await chunks.return?.();
+  }
+}
+
 /** True if a body holds exactly these bytes. Stops reading at the first difference. */
 export async function holds(body: AsyncIterable<Uint8Array>, bytes: Uint8Array): Promise<boolean> {
   let at = 0;

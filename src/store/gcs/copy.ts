@@ -81,7 +81,7 @@ interface CopyJob {
   readonly precondition: Precondition;
 }
 
-/** Large objects between places take several requests, each of which continues the one before. */
+/** A large object that is copied to another location takes several requests. Each continues the one before. */
 async function copyOver(job: CopyJob): Promise<PutOutcome> {
   const { bucket, copy, source, precondition } = job;
   const { from, to, signal } = copy;

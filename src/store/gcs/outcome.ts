@@ -1,5 +1,5 @@
 // Conditions on writes, and what a write has done if its answer was lost, or says that the condition does not hold. The
-// push id in the object's metadata decides. No late request can undo a newer write: a generation never comes again.
+// push id in the object's metadata decides. No late request can undo a newer write: a generation is never used again.
 import { type ObjectMeta, type Precondition, type PutOutcome, StoreError } from '../contract/store.ts';
 import type { Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';

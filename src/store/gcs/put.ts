@@ -3,6 +3,7 @@
 // left costs nothing, and ends after a week.
 import { md5Of, newMd5 } from '../../model/md5.ts';
 import { linkSignals } from '../../model/waiting.ts';
+import { wholeOrParts } from '../contract/driver.ts';
 import type { ObjectMeta, PutOptions, PutOutcome } from '../contract/store.ts';
 import { drained, NotFromStore, promised, textOf } from '../http/body.ts';
 import type { Answer } from '../http/transport.ts';
@@ -25,19 +26,11 @@ export async function putObject(
   options: PutOptions,
 ): Promise<PutOutcome> {
   const job = { bucket, key, options };
-  if (body instanceof Uint8Array) return putBytes(job, body);
-  const chunks = body[Symbol.asyncIterator]();
-  try {
-    const first = await chunks.next();
-    if (first.done === true) return await putBytes(job, new Uint8Array(0));
-    // A part is sent only after the body has continued or ended without an error: a file that changed while it was read
-    // throws at its end.
-    const second = await chunks.next();
-    if (second.done === true) return await putBytes(job, first.value);
-    return await putParts(job, first.value, second.value, chunks);
-  } finally {
-    await chunks.return?.();
-  }
+  return wholeOrParts(
+    body,
+    (bytes) => putBytes(job, bytes),
+    (first, second, rest) => putParts(job, first, second, rest),
+  );
 }
 
 interface PutJob {
