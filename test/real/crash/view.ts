@@ -72,93 +72,28 @@ export function fileView(dir: string, open = asItIs): View {
   return view;
 }
 
-export function s3View(server: S3Server, prefix: string): View {
-  const seen = new Map<string, number>();
-  const everUsed = new Set<string>();
-  const look = looker();
-  const versions = (key: string) => server.versions(prefix + key);
-  const view: View = {
-    url: `s3://${server.bucket}/${prefix.slice(0, -1)}`,
-    options: ['--path-style'],
-    env: server.env,
-    keys: () =>
-      server
-        .keys()
-        .filter((key) => key.startsWith(prefix))
-        .map((key) => key.slice(prefix.length)),
-    bytes: (key) => plain(key, versions(key).at(-1)?.bytes ?? Buffer.alloc(0)),
-    object: (key) => look(`${key} ${versions(key).length}`, () => view.bytes(key)),
-    newlyVisible: () => {
-      for (const { key } of server.served) if (key.startsWith(prefix)) everUsed.add(key.slice(prefix.length));
-      return [...everUsed].filter(isData).flatMap((key) => {
-        const fresh = versions(key).slice(seen.get(key) ?? 0);
-        seen.set(key, versions(key).length);
-        return fresh.flatMap(({ bytes }) => (bytes === undefined ? [] : [{ key, bytes: plain(key, bytes) }]));
-      });
-    },
-    uploads: () =>
-      view
-        .keys()
-        .filter(isData)
-        .map((key) => `${key} ${versions(key).length}`)
-        .join('\n'),
-    leftovers: () => server.pendingUploads().filter((key) => key.startsWith(prefix)),
-  };
-  return view;
+/** A server of objects. Keys are whole. */
+interface ObjectServer extends Pick<View, 'url' | 'options' | 'env' | 'leftovers'> {
+  readonly prefix: string;
+  readonly keys: () => readonly string[];
+  readonly everUsed: () => Iterable<string>;
+  /** What has stood there, oldest first; undefined after a deletion. */
+  readonly versions: (key: string) => readonly (Buffer | undefined)[];
 }
 
-export function gcsView(server: GcsServer, prefix: string): View {
+function viewOf({ prefix, keys, everUsed, versions: all, ...server }: ObjectServer): View {
   const seen = new Map<string, number>();
   const look = looker();
-  const versions = (key: string) => server.versions(prefix + key);
+  const versions = (key: string) => all(prefix + key);
+  const inPrefix = (whole: Iterable<string>): readonly string[] =>
+    [...whole].flatMap((key) => (key.startsWith(prefix) ? key.slice(prefix.length) : []));
   const view: View = {
-    url: `gs://lab/${prefix.slice(0, -1)}`,
-    options: [],
-    env: server.env,
-    keys: () =>
-      server
-        .keys()
-        .filter((key) => key.startsWith(prefix))
-        .map((key) => key.slice(prefix.length)),
-    bytes: (key) => plain(key, server.object(prefix + key)?.bytes ?? Buffer.alloc(0)),
-    object: (key) => look(`${key} ${versions(key).length}`, () => view.bytes(key)),
-    newlyVisible: () =>
-      [...server.objects.versions.keys()]
-        .filter((key) => key.startsWith(prefix) && isData(key.slice(prefix.length)))
-        .flatMap((whole) => {
-          const fresh = server.versions(whole).slice(seen.get(whole) ?? 0);
-          seen.set(whole, server.versions(whole).length);
-          const key = whole.slice(prefix.length);
-          return fresh.map(({ bytes }) => ({ key, bytes: plain(key, bytes) }));
-        }),
-    uploads: () =>
-      view
-        .keys()
-        .filter(isData)
-        .map((key) => `${key} ${versions(key).length}`)
-        .join('\n'),
-    // Uploads that are left cost nothing, and end after a week.
-    leftovers: () => [],
-  };
-  return view;
-}
-
-/** Azure removes by itself what interrupted puts leave. */
-export function azureView(server: AzureServer, prefix: string): View {
-  const seen = new Map<string, number>();
-  const look = looker();
-  const versions = (key: string) => server.versions(prefix + key);
-  const view: View = {
-    url: `${server.url}/${prefix.slice(0, -1)}`,
-    options: [],
-    env: server.env,
-    keys: () => server.keys().map((key) => key.slice(prefix.length)),
+    ...server,
+    keys: () => inPrefix(keys()),
     bytes: (key) => plain(key, versions(key).at(-1) ?? Buffer.alloc(0)),
     object: (key) => look(`${key} ${versions(key).length}`, () => view.bytes(key)),
     newlyVisible: () =>
-      server
-        .everUsed()
-        .map((key) => key.slice(prefix.length))
+      inPrefix(everUsed())
         .filter(isData)
         .flatMap((key) => {
           const fresh = versions(key).slice(seen.get(key) ?? 0);
@@ -171,9 +106,49 @@ export function azureView(server: AzureServer, prefix: string): View {
         .filter(isData)
         .map((key) => `${key} ${versions(key).length}`)
         .join('\n'),
-    leftovers: () => [],
   };
   return view;
+}
+
+export function s3View(server: S3Server, prefix: string): View {
+  return viewOf({
+    url: `s3://${server.bucket}/${prefix.slice(0, -1)}`,
+    options: ['--path-style'],
+    env: server.env,
+    prefix,
+    keys: () => server.keys(),
+    everUsed: () => new Set(server.served.map(({ key }) => key)),
+    versions: (key) => server.versions(key).map(({ bytes }) => bytes),
+    leftovers: () => server.pendingUploads().filter((key) => key.startsWith(prefix)),
+  });
+}
+
+/** Uploads that are left cost nothing, and end after a week. */
+export function gcsView(server: GcsServer, prefix: string): View {
+  return viewOf({
+    url: `gs://lab/${prefix.slice(0, -1)}`,
+    options: [],
+    env: server.env,
+    prefix,
+    keys: () => server.keys(),
+    everUsed: () => server.objects.versions.keys(),
+    versions: (key) => server.versions(key).map(({ bytes }) => bytes),
+    leftovers: () => [],
+  });
+}
+
+/** Azure removes by itself what interrupted puts leave. */
+export function azureView(server: AzureServer, prefix: string): View {
+  return viewOf({
+    url: `${server.url}/${prefix.slice(0, -1)}`,
+    options: [],
+    env: server.env,
+    prefix,
+    keys: () => server.keys(),
+    everUsed: () => server.everUsed(),
+    versions: (key) => server.versions(key),
+    leftovers: () => [],
+  });
 }
 
 function looker(): (stamp: string, read: () => Buffer) => Held {
