@@ -65,7 +65,12 @@ export function makeStages({ context, restored, watcher, witness, launcher }: St
   const gauges = new Gauges(context, results);
   const resources = new ResourceWatch(context, launcher);
   const live = new LiveNumbers(context, { gauges, resources });
-  const unsaved = new Unsaved(context, { files, watcher, staged: results.staged });
+  const unsaved = new Unsaved(context, {
+    files,
+    watcher,
+    staged: results.staged,
+    unanswered: results.unanswered,
+  });
   const openResults = new OpenResults({
     context,
     unsaved,
@@ -80,7 +85,7 @@ export function makeStages({ context, restored, watcher, witness, launcher }: St
     checkpoints,
     companions,
     drainEvents: () => watcher.drainNow(),
-    behind: (upTo) => unsaved.behind(upTo),
+    behind: (set) => unsaved.behind(set),
     links: watcher.links,
     isLast: lastMatcher(settings.checkpointLast),
     // Only a good set says what a whole one holds.
@@ -200,11 +205,11 @@ export async function openWatch(
 }
 
 function closed(stages: Stages, event: ClosedEvent): void {
-  const { path, atMs } = event;
+  const { path, atMs, seq, since } = event;
   // What was closed while the file was set aside was reported of no declared file.
   const isOurs = event.how === 'rename' && stages.reclaims.hasPutBack(path);
   const { how, evidence } = isOurs ? ({ how: 'scan', evidence: 'unknown' } as const) : event;
   // A scan reports every declared file that it sees, even if nobody has touched it.
   const fingerprint = how === 'scan' || how === 'quiet' ? factsBeneath(stages.context.root, path) : undefined;
-  stages.files.closed(path, how, atMs, { fingerprint, evidence });
+  stages.files.closed(path, how, atMs, { fingerprint, evidence, seq, since });
 }

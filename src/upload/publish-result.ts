@@ -41,6 +41,7 @@ export interface ResultJob {
   readonly baseline: Baseline | undefined;
   readonly spoolFirst: boolean;
   readonly onSent?: SendJob['onSent'];
+  readonly pushOf?: SendJob['pushOf'];
   readonly isStaged?: SendJob['isStaged'];
   /** Highest n in use among the path's `.~n~` objects. */
   readonly keptN: number;
@@ -69,13 +70,17 @@ export async function publishResult(
   job: ResultJob,
   signal?: AbortSignal,
 ): Promise<PublishedResult> {
-  const { path, baseline, spoolFirst, onSent, isStaged } = job;
+  const { path, baseline, spoolFirst, onSent, pushOf, isStaged } = job;
   const keyOf = (compressed: boolean): string => resultKey(path, publisher.scope, compressed);
   const { done, kept, priors } = await replacePrior(
     publisher,
     job,
     (precondition) =>
-      sendFile(publisher, { path, keyOf, baseline, spoolFirst, onSent, isStaged, precondition }, signal),
+      sendFile(
+        publisher,
+        { path, keyOf, baseline, spoolFirst, onSent, pushOf, isStaged, precondition },
+        signal,
+      ),
     signal,
   );
   const key = done.kind === 'stored' ? done.file.key : undefined;

@@ -74,6 +74,8 @@ export interface SendJob {
   readonly precondition: Precondition | ((to: Target) => Promise<Precondition>);
   /** Called when the store has acknowledged this many more bytes. */
   readonly onSent?: PutOptions['onSent'];
+  /** The id of a push of this state; default: a new one. Called before the first byte is sent. */
+  readonly pushOf?: ((read: FileFacts) => string) | undefined;
   /** Called with the state that was read. True if it must not be stored under this key: then nothing is sent. */
   readonly isStaged?: (read: FileFacts) => boolean;
 }
@@ -157,7 +159,7 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
   }
   if (body.spool === 'full') sender.onSpoolFull(job.path, body.facts.size);
   const key = job.keyOf(body.compressed);
-  const push = sender.newId();
+  const push = job.pushOf?.(body.facts) ?? sender.newId();
   let precondition: Precondition;
   try {
     precondition = await preconditionOf(job, { key, md5: body.md5 });
@@ -237,7 +239,7 @@ async function sendLink(
   if (job.baseline?.kind === 'link' && job.baseline.md5 === md5)
     return { kind: 'unchanged', md5, fingerprint: link.facts };
   const key = job.keyOf(false);
-  const push = sender.newId();
+  const push = job.pushOf?.(link.facts) ?? sender.newId();
   const precondition = await preconditionOf(job, { key, md5 });
   const meta = { ...metaOf(sender, push, link.facts, md5), link: '1' };
   const outcome = await sender.store.put(key, link.target, { meta, precondition, md5, signal });

@@ -2,7 +2,7 @@
 // closed, renamed or linked into place. Everything here is synchronous and runs no foreign code, which keeps the order:
 // the callbacks only take notes.
 import type { Evidence } from '../model/file/evidence.ts';
-import { type ClosedHow, type Interest, isPlaced } from '../model/file/file-state.ts';
+import { type ClosedEvent, type ClosedHow, type Interest, isPlaced } from '../model/file/file-state.ts';
 import { joinPath, type RelPath } from '../model/path.ts';
 import { holdDirectory, type WorkDir } from '../native/beneath.ts';
 import { threadCpuMs } from '../native/clock.ts';
@@ -21,13 +21,18 @@ import {
 } from './scan.ts';
 import { below, type WatchedDir, WatchTree } from './tree.ts';
 
+/** What is known of a close when it is reported. Without `evidence`, nobody knows yet which process made it. */
+export type Reported = Partial<Pick<ClosedEvent, 'evidence' | 'since'>>;
+
 export interface KernelEventsOptions {
   readonly root: WorkDir;
   readonly interest: Interest;
   readonly reader: Pick<Reader, 'watch' | 'unwatch'>;
   readonly links: LinkedDirectories;
-  /** A declared file was closed. Without `evidence`, nobody knows yet which process closed it. */
-  readonly onClosed: (path: RelPath, how: ClosedHow, evidence?: Evidence) => void;
+  /** A declared file was closed. */
+  readonly onClosed: (path: RelPath, how: ClosedHow, known?: Reported) => void;
+  /** How many closes were reported so far. */
+  readonly reported: () => number;
   /** The kernel dropped events, or the watches may not fit the tree any more: walk the whole tree again. */
   readonly onLost: (why: 'overflow' | 'displaced') => void;
   /** This directory has no watch, or could not be read: events of it will be missed. */
@@ -97,9 +102,10 @@ export class KernelEvents {
   resolvePending(readAll: () => void): void {
     this.#newNames.each((path) => this.#options.links.appeared(path));
     const { links, finished } = this.#newNames.review((path) => this.#options.interest.wants(path));
-    for (const path of links) this.#options.onClosed(path, 'link', 'clean');
+    for (const path of links) this.#options.onClosed(path, 'link', { evidence: 'clean' });
     if (finished.length > 0) readAll();
-    for (const path of finished) if (this.#newNames.take(path)) this.#options.onClosed(path, 'link', 'clean');
+    for (const path of finished)
+      if (this.#newNames.take(path)) this.#options.onClosed(path, 'link', { evidence: 'clean' });
     const gone = [...this.#movedAway.values()];
     this.#movedAway.clear();
     for (const dir of gone) if (!this.#tree.holds(dir)) this.#inTime(this.#unwatched(dir));
@@ -127,18 +133,18 @@ export class KernelEvents {
     if (dir === undefined || name === '') return;
     const path = joinPath(dir, name);
     if ((mask & IN.isDir) !== 0) this.#onDirectory(path, mask, cookie);
-    else if ((mask & IN.create) !== 0) this.#newNames.add(path);
+    else if ((mask & IN.create) !== 0) this.#newNames.add(path, this.#options.reported());
     else this.#onFile(dir, name, path, mask);
   };
 
   #onFile(dir: RelPath, name: string, path: RelPath, mask: number): void {
-    this.#newNames.drop(path);
+    const since = this.#newNames.drop(path);
     if ((mask & IN.movedTo) !== 0) this.#options.links.appeared(path);
     if ((mask & IN.movedTo) !== 0) this.#tell(path, 'rename');
     else if ((mask & IN.closeWrite) === 0) return;
     else if (TMPFILE_NAME.test(name) && lookAt(this.walk.root, path) === undefined) {
       this.#onTmpfileClosed(dir, name.slice(1));
-    } else this.#tell(path, 'close');
+    } else this.#tell(path, 'close', since);
   }
 
   #onTmpfileClosed(dir: RelPath, inode: string): void {
@@ -191,7 +197,7 @@ export class KernelEvents {
 
   *#toldBelow(path: RelPath, how: ClosedHow): Generator<void> {
     for (const files of listTree(this.walk, path)) {
-      for (const file of files) this.#options.onClosed(file, how, evidenceFrom(how));
+      for (const file of files) this.#options.onClosed(file, how, { evidence: evidenceFrom(how) });
       yield;
     }
   }
@@ -207,8 +213,9 @@ export class KernelEvents {
     if (!this.#allowance.spend(steps)) this.#options.onLost('displaced');
   }
 
-  #tell(path: RelPath, how: ClosedHow): void {
-    if (this.#options.interest.wants(path)) this.#options.onClosed(path, how, evidenceFrom(how));
+  #tell(path: RelPath, how: ClosedHow, since?: number): void {
+    if (!this.#options.interest.wants(path)) return;
+    this.#options.onClosed(path, how, { evidence: evidenceFrom(how), since });
   }
 
   #enter(dir: RelPath, at: string): boolean {
@@ -265,8 +272,9 @@ const REMEMBERED_INODES = 4096;
  */
 class NewNames {
   readonly #root: WorkDir;
-  readonly #waiting = new Set<RelPath>();
-  readonly #open = new Set<RelPath>();
+  /** With the number of closes that had been reported when the name appeared. */
+  readonly #waiting = new Map<RelPath, number>();
+  readonly #open = new Map<RelPath, number>();
   readonly #inodes = new Map<string, RelPath>();
   /**
    * The kernel may have dropped the close of a waiting name. Then the walk reports it, as possibly closed for a dying
@@ -282,13 +290,13 @@ class NewNames {
     return this.#waiting.size;
   }
 
-  /** IN_CREATE of anything but a directory. */
-  add(path: RelPath): void {
-    this.#waiting.add(path);
+  /** IN_CREATE of anything but a directory. `reported`: the number of closes before it. */
+  add(path: RelPath, reported: number): void {
+    this.#waiting.set(path, reported);
   }
 
   each(act: (path: RelPath) => void): void {
-    for (const path of this.#waiting) act(path);
+    for (const path of this.#waiting.keys()) act(path);
   }
 
   /** The kernel dropped events. */
@@ -296,10 +304,15 @@ class NewNames {
     this.#isLost = this.#waiting.size > 0;
   }
 
-  /** The file was closed, renamed or removed: nothing is left to find out about it. */
-  drop(path: RelPath): void {
+  /**
+   * The file was closed, renamed or removed: nothing is left to find out about it. Returns how many closes had been
+   * reported when the name appeared; undefined if it is not new.
+   */
+  drop(path: RelPath): number | undefined {
+    const reported = this.#waiting.get(path) ?? this.#open.get(path);
     this.#waiting.delete(path);
     this.#open.delete(path);
+    return reported;
   }
 
   /**
@@ -311,25 +324,25 @@ class NewNames {
     readonly finished: readonly RelPath[];
   } {
     const links: RelPath[] = [];
-    const finished: RelPath[] = [];
-    const names = [...this.#waiting].filter(wants);
+    const finished: [RelPath, number][] = [];
+    const names = [...this.#waiting].filter(([path]) => wants(path));
     const isLost = this.#isLost;
     this.#waiting.clear();
     this.#isLost = false;
-    for (const path of names) {
+    for (const [path, reported] of names) {
       const file = lookClosely(this.#root, path);
       if (file === 'gone') continue;
-      if ('error' in file) this.#open.add(path);
+      if ('error' in file) this.#open.set(path, reported);
       else if (file.link || file.facts.links > 1) links.push(path);
-      else if (file.facts.size > 0 && !isBeingWritten(this.#root, path)) finished.push(path);
+      else if (file.facts.size > 0 && !isBeingWritten(this.#root, path)) finished.push([path, reported]);
       else {
         this.#remember(file);
-        this.#open.add(path);
+        this.#open.set(path, reported);
       }
     }
     if (isLost) return { links: [], finished: [] };
-    for (const path of finished) this.#waiting.add(path);
-    return { links, finished };
+    for (const [path, reported] of finished) this.#waiting.set(path, reported);
+    return { links, finished: finished.map(([path]) => path) };
   }
 
   /** True if the name was waiting; it waits no longer. */
@@ -339,8 +352,9 @@ class NewNames {
 
   /** Files that have been open since they were created: not closed, not renamed, not gone. */
   unclosed(): readonly RelPath[] {
-    for (const path of this.#open) if (lookClosely(this.#root, path) === 'gone') this.#open.delete(path);
-    return [...this.#open];
+    for (const path of this.#open.keys())
+      if (lookClosely(this.#root, path) === 'gone') this.#open.delete(path);
+    return [...this.#open.keys()];
   }
 
   /** The name of an O_TMPFILE file that was linked in while it was open, if it still has it. */
@@ -352,7 +366,7 @@ class NewNames {
   /** The waiting names of a directory and those below it, one by one. */
   *waitingIn(dir: RelPath): Generator<readonly RelPath[]> {
     const prefix = dir === '' ? '' : `${dir}/`;
-    for (const path of this.#waiting) if (path.startsWith(prefix)) yield [path];
+    for (const path of this.#waiting.keys()) if (path.startsWith(prefix)) yield [path];
   }
 
   #remember(file: FoundFile): void {

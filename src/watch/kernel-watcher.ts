@@ -9,7 +9,7 @@ import { clockMs } from '../native/clock.ts';
 import { networkFileSystem } from '../native/network-files.ts';
 import { mayBeMore } from './event-bytes.ts';
 import type { OnBytes, Reader } from './inotify.ts';
-import { KernelEvents } from './kernel-events.ts';
+import { KernelEvents, type Reported } from './kernel-events.ts';
 import { LinkedDirectories } from './linked-directories.ts';
 import { LastSeen, Passes, type PassKind } from './passes.ts';
 import { findInTurns, listTreeInTurns, lookAt, type FoundFile, type LookOn, type Walk } from './scan.ts';
@@ -100,8 +100,9 @@ class KernelWatcher implements Watcher {
       interest,
       reader,
       links: this.links,
-      onClosed: (path, how, evidence) => {
-        if (this.#events.size < MOST_WAITING) this.#events.add(path, how, evidence);
+      reported: () => this.#events.added,
+      onClosed: (path, how, known) => {
+        if (this.#events.size < MOST_WAITING) this.#events.add(path, how, known);
         else this.#lost.add('overflow');
       },
       onLost: (why) => void this.#lost.add(why),
@@ -278,7 +279,7 @@ class KernelWatcher implements Watcher {
     const evidence = this.#lostEvidence;
     this.#lostEvidence = 'unknown';
     for await (const paths of listTreeInTurns(this.#kernel.walk, signal)) {
-      for (const path of paths) this.#events.add(path, 'scan', evidence);
+      for (const path of paths) this.#events.add(path, 'scan', { evidence });
       this.#deliver();
     }
   }
@@ -291,7 +292,8 @@ class KernelWatcher implements Watcher {
       return now !== undefined && seen.isNew(path, now.facts);
     };
     for await (const files of findInTurns(this.#kernel.walk, this.#lookOn, signal)) {
-      for (const file of files) if (isNewNow(file)) this.#events.add(file.path, 'scan', 'unknown');
+      for (const file of files)
+        if (isNewNow(file)) this.#events.add(file.path, 'scan', { evidence: 'unknown' });
       this.#deliver();
     }
     seen.forgetGone();
@@ -318,11 +320,17 @@ class EventQueue {
   readonly #options: EventQueueOptions;
   #waiting: Waiting[] = [];
   #next = 0;
+  #added = 0;
   /** All events before this index have their evidence. */
   #unjudged = 0;
 
   constructor(options: EventQueueOptions) {
     this.#options = options;
+  }
+
+  /** How many were ever added. */
+  get added(): number {
+    return this.#added;
   }
 
   /** How many wait. */
@@ -331,8 +339,9 @@ class EventQueue {
   }
 
   /** Without `evidence`, {@link judge} gives it later. */
-  add(path: RelPath, how: ClosedHow, evidence?: Evidence): void {
-    this.#waiting.push({ path, how, atMs: clockMs(), evidence });
+  add(path: RelPath, how: ClosedHow, { evidence, since }: Reported = {}): void {
+    this.#added += 1;
+    this.#waiting.push({ path, how, atMs: clockMs(), evidence, seq: this.#added, since });
   }
 
   /** Some of the events that would follow are lost. */

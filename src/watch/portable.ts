@@ -45,7 +45,7 @@ export async function openPortable(
     ({ path: file, facts }) => {
       if (!seen.isNew(file, facts)) return;
       seen.note(file, facts);
-      options.onClosed({ path: file, how: 'quiet', atMs: clockMs(), evidence: 'unknown' });
+      options.onClosed({ path: file, how: 'quiet', atMs: clockMs(), evidence: 'unknown', seq: 0 });
     },
   );
   const passes = new Passes(async (_kind, signal) => {

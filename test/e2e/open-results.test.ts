@@ -139,6 +139,58 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
     expect(last()?.left).toEqual([]);
   });
 
+  it('what a resumed attempt appended, whose death nobody saw coming, comes back with its checkpoint', async () => {
+    const options = ['-r', 'traj.dat', '-k', 'k.chk'];
+    const script = (n: number, then: string): string =>
+      `exec 3>>traj.dat; echo ${n} >&3; echo ${n} > k.tmp; mv k.tmp k.chk; ${then}`;
+    const first = ground.run(options, script(1, 'sleep 600'));
+    await until(() => last()?.generations[0]?.attempt === 1, 'the checkpoint');
+    killTree(first.pid);
+    await first.status;
+    ground.freshWork();
+    await end(options, script(2, 'kill -KILL $$'), 137);
+    ground.freshWork();
+    const third = await end(options, 'exec 3>>traj.dat; echo 3 >&3');
+    expect(third.stderr()).not.toMatch(/will not write it again|NOT stored/);
+    expect(ground.text('traj.dat.0')).toBe('1\n2\n3\n');
+    expect(ground.keys().filter((key) => key.includes('partial'))).toEqual([]);
+  });
+
+  it('a result that was open at the checkpoint, closed by a death that nobody saw coming, is named and kept', async () => {
+    const options = ['-r', '*.dat', '-k', 'k.chk'];
+    const first = ground.run(
+      options,
+      'head -c 3000000 /dev/urandom > k.tmp; echo > ready; until [ -e go ]; do sleep 0.01; done; exec 3>traj.dat; echo 1 >&3; mv k.tmp k.chk; kill -KILL $$',
+    );
+    await until(() => fs.existsSync(ground.at('ready')), 'the task');
+    const sidecar = sidecarOf(first.pid) ?? 0;
+    process.kill(sidecar, 'SIGSTOP');
+    fs.writeFileSync(ground.at('go'), '');
+    await until(() => fs.existsSync(ground.at('k.chk')), 'the checkpoint');
+    await until(() => childrenOf(first.pid).every((pid) => pid === sidecar), 'the death');
+    process.kill(sidecar, 'SIGCONT');
+    expect(await first.status, first.stderr()).toBe(137);
+    const partial = ground.keys().find((key) => key.startsWith('traj.dat.0.partial-1'));
+    ground.freshWork();
+    // However often it is run again, without a checkpoint of its own.
+    for (const script of ['exec 3>>traj.dat; echo 2 >&3', 'echo 2 > traj.dat']) {
+      const again = await end(options, script, 74);
+      expect(again.stderr()).toContain(`traj.dat (open): ${partial}`);
+      expect(ground.text(`${partial}`)).toBe('1\n');
+      ground.freshWork();
+    }
+  });
+
+  it('a result that a task began after its checkpoint, and died in, is written again from there', async () => {
+    const options = ['-r', '*.dat', '-k', 'k.chk'];
+    await end(options, `echo 1 > k.tmp; mv k.tmp k.chk; ${DEATH('frame.dat')}`, 1);
+    ground.freshWork();
+    const second = await end(options, 'echo whole > frame.dat');
+    expect(second.stderr()).not.toContain('NOT stored');
+    expect(ground.text('frame.dat.0')).toBe('whole\n');
+    expect(last()?.left).toEqual([]);
+  });
+
   it('a part that came back with the checkpoint and is not gone on with is no whole result', async () => {
     const options = ['-r', 'part.*', '-k', 'k.chk'];
     const script = (n: number): string => `exec 3>part.${n}; echo ${n} >&3; echo ${n} > k.chk; sleep 600`;

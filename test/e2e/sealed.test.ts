@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { newIdentity, recipientOf } from '../../src/seal/age.ts';
 import { md5Of, MiB } from '../read/read-all.ts';
@@ -63,7 +64,7 @@ function filesBelow(dir: string): readonly string[] {
   return fs
     .readdirSync(dir, { recursive: true, encoding: 'utf8' })
     .map((name) => path.join(dir, name))
-    .filter((file) => fs.statSync(file).isFile());
+    .filter((file) => fs.statSync(file, { throwIfNoEntry: false })?.isFile());
 }
 
 const command = (...args: readonly string[]): Run => place.capture(args);
@@ -206,6 +207,22 @@ it('a command without an identity, or with a wrong one, is told whose could open
   expect(status.stdout()).toContain('7 ');
 });
 
+it('a report shows a sealed array to anybody, and the sizes of its results to an identity', async () => {
+  await ended(run(to), 75);
+  const page = path.join(place.dir, 'report.html');
+  const bytesIn = async (...words: readonly string[]): Promise<number | undefined> => {
+    await ended(command('report', place.store, '-o', page, ...words), 0);
+    const [, packed = ''] = /id="entries">([^<]+)</.exec(fs.readFileSync(page, 'utf8')) ?? [];
+    const entries: unknown = JSON.parse(gunzipSync(Buffer.from(packed, 'base64')).toString());
+    expect(entries).toMatchObject([{ index: '7', state: 'preempted', results: 2 }]);
+    return (entries as readonly { readonly bytes: number }[])[0]?.bytes;
+  };
+  const size = LINES.length + 9 * MiB;
+  expect(await bytesIn()).not.toBe(size);
+  expect(await bytesIn('--identity', key.archive)).toBe(size);
+  expect(await bytesIn('--identity', key.run)).toBe(size);
+});
+
 it('one changed byte of an object is never restored or gathered, and verify names it', async () => {
   await ended(run(to), 75);
   const file = path.join(place.store, 'final.dat.7.zst.age');
@@ -281,6 +298,8 @@ it('a large result goes to S3 in sealed parts, and is gathered as it was', async
     fs.writeFileSync(path.join(place.dir, 'big'), content);
     await ended(s3.run(['-r', 'r.dat', ...to], `cp '${place.dir}/big' r.dat`), 0);
     expect(s3.keys()).toEqual(['r.dat.0.age']);
+    const parts = s3.server.served.filter(({ operation }) => operation === 'UploadPart');
+    expect(parts.length).toBeGreaterThan(1);
     const url = s3.at[1] ?? '';
     const words = ['gather', url, path.join(place.dir, 'all'), '--path-style', '--identity', key.archive];
     await ended(s3.place.capture(words, s3.env), 0);

@@ -59,8 +59,28 @@ const MUTANTS = {
   },
   'what-is-older-replaces-an-unanswered-put': {
     file: 'src/sidecar/queue/results.ts',
-    search: ' || one.closes < (this.#row(path).unanswered ?? 0)',
+    search: ' || one.closes < this.unanswered.closes(path)',
     replace: '',
+  },
+  'an-unanswered-put-counts-as-newer': {
+    file: 'src/sidecar/queue/unsaved.ts',
+    search: ', ...pushes];',
+    replace: '];',
+  },
+  'what-a-death-closed-late-was-not-open': {
+    file: 'src/sidecar/queue/unsaved.ts',
+    search: 'return lastClose.since < upTo && upTo < lastClose.seq;',
+    replace: 'return false;',
+  },
+  'a-later-rest-counts-as-the-whole': {
+    file: 'src/sidecar/startup/lacking.ts',
+    search: ' && !(one.open && there.attempt > attempt);',
+    replace: ';',
+  },
+  'what-only-a-scan-saw-was-not-open': {
+    file: 'src/sidecar/queue/unsaved.ts',
+    search: 'const isUnknown = upTo === undefined && !isProven;',
+    replace: 'const isUnknown = false;',
   },
   'promotions-under-way-are-not-waited-for': {
     file: 'src/sidecar/shutdown/result-names.ts',

@@ -152,6 +152,34 @@ describe('a file is reported as closed', () => {
   });
 });
 
+it('a close says how many came before it, and how many before its name appeared', async () => {
+  const dir = freshDirectory();
+  fs.writeFileSync(`${dir}/old`, 'x');
+  const { drained, events } = await watched({ dir });
+  const write = (name: string): void => fs.writeFileSync(`${dir}/${name}`, 'y');
+  const early = ['looked-at', 'waiting'].map((name, n) => {
+    const fd = fs.openSync(`${dir}/${name}`, 'w');
+    if (n === 0) drained();
+    return fd;
+  });
+  write('first');
+  write('second');
+  for (const fd of early) fs.closeSync(fd);
+  write('third');
+  write('old');
+  fs.renameSync(`${dir}/second`, `${dir}/moved`);
+  drained();
+  expect(events.map(({ path, seq, since }) => [path, seq, since])).toEqual([
+    ['first', 1, 0],
+    ['second', 2, 1],
+    ['looked-at', 3, 0],
+    ['waiting', 4, 0],
+    ['third', 5, 4],
+    ['old', 6, undefined],
+    ['moved', 7, undefined],
+  ]);
+});
+
 it('a new file is unclosed until it is closed, renamed away or removed', async () => {
   const { dir, drained, watcher } = await watched();
   const names = ['a', 'b', 'c'];

@@ -15,17 +15,16 @@ export function resultsBehind({ behind = [], companions }: Generation): readonly
 /**
  * True if the object under the result's name holds this state, or a later one of the same or a later attempt. A later
  * state may have an older mtime, or the same (cp -p, tar, touch -r): only that it is none of the older ones tells.
- * Where nobody knows those, size and mtime must do.
+ * Where nobody knows all of those, size and mtime must be the same, too.
  */
 export function isStateStored(
   stored: Pick<StoredFile, 'attempt' | 'push' | 'size' | 'mtimeNs'>,
-  { size, mtimeNs, over }: Behind,
+  { size, mtimeNs, over, unsure = over === undefined }: Behind,
   attempt: number,
 ): boolean {
   if (stored.attempt !== attempt) return stored.attempt > attempt;
-  return over === undefined
-    ? stored.size === size && stored.mtimeNs === mtimeNs
-    : !over.includes(stored.push);
+  if (over?.includes(stored.push) === true) return false;
+  return !unsure || (stored.size === size && stored.mtimeNs === mtimeNs);
 }
 
 /** What a resume from this set lacks: what the set itself records, and the `lost` ones that it was ahead of. */

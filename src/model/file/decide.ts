@@ -8,6 +8,7 @@ import {
   type Durable,
   type FileState,
   type Fingerprint,
+  isInOrder,
   sameContentFingerprint,
   sameFingerprint,
 } from './file-state.ts';
@@ -29,6 +30,8 @@ export type FileEvent =
       readonly evidence?: Evidence | undefined;
       /** {@link Close.seq}; default 0. */
       readonly seq?: number;
+      /** {@link ClosedEvent.since} */
+      readonly since?: number | undefined;
       readonly fingerprint?: Fingerprint;
     }
   /** `covers`: the push reads an older state than the newest close made: the state after this many closes. */
@@ -162,9 +165,15 @@ function closed(fileState: FileState, event: Extract<FileEvent, { kind: 'closed'
       atMs: event.atMs,
       evidence: event.evidence ?? 'unknown',
       seq: event.seq ?? 0,
+      ...(event.how === 'close' && !wasClosed(fileState) ? { since: event.since ?? 0 } : {}),
     },
     closes: fileState.closes + 1,
   };
+}
+
+/** A scan sees a file, not its close. */
+function wasClosed({ lastClose }: FileState): boolean {
+  return lastClose !== undefined && isInOrder(lastClose.how);
 }
 
 /**

@@ -19,6 +19,11 @@ export interface Close {
   readonly evidence: Evidence;
   /** Its number among all closes of declared files. Many closes share one `atMs`, because they are read together. */
   readonly seq: number;
+  /**
+   * Of a file's first close: the number of the last close before its name appeared, 0 if that is unknown or the name is
+   * older than the task. Undefined for later closes: nobody knows when the file was opened again.
+   */
+  readonly since?: number | undefined;
 }
 
 export interface FileState {
@@ -133,6 +138,10 @@ export interface ClosedEvent {
   readonly atMs: number;
   /** Whether a dying process may have made the close. */
   readonly evidence: Evidence;
+  /** {@link Close.seq} */
+  readonly seq: number;
+  /** Of a new name: the number of the last close before it appeared. */
+  readonly since?: number | undefined;
 }
 
 /** Where to look. Compiled from the manifest. */

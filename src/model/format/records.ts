@@ -108,10 +108,12 @@ const behind = z.object({
   size,
   mtimeNs,
   /**
-   * The pushes of all older states: of the one under its name then, and of those beside it. Any other that the attempt
-   * puts there is this state or a later one. Absent: an older state of another push might still come.
+   * The pushes of older states: of the one under its name then, of those beside it, and of those that were sent and not
+   * answered. Any other that the attempt puts there is this state or a later one.
    */
   over: z.array(z.string()).optional(),
+  /** There may be more older ones: a dead sidecar has sent them, or too many were not answered. Also if there is no `over`. */
+  unsure: z.boolean().optional(),
   /** It was closed before the last of the members. If no process died before that, a living process closed it. */
   followed: z.boolean().optional(),
   secret,

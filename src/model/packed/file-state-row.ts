@@ -1,4 +1,4 @@
-// A file state as a row of 97 bytes. The few different reasons why files are left are kept once for all rows.
+// A file state as a row of 101 bytes. The few different reasons why files are left are kept once for all rows.
 import type { Evidence } from '../file/evidence.ts';
 import type { Close, ClosedHow, Durable, FileRole, FileState } from '../file/file-state.ts';
 import {
@@ -38,7 +38,8 @@ const BEHIND = 15;
 const NOT_BEFORE = 19;
 const CLOSED_AT = 27;
 const SEQ = 35;
-const FINGERPRINT = 39;
+const SINCE = 39;
+const FINGERPRINT = 43;
 const MD5 = FINGERPRINT + FINGERPRINT_BYTES;
 
 /** The reasons why files are left, each text once. */
@@ -81,6 +82,8 @@ export function fileStateRow(role: FileRole): RowCodec<FileState> {
         writeCount(fileState.readingCloses, row, at + READING) &&
         writeCount(fileState.durableCloses, row, at + BEHIND) &&
         writeCount(lastClose?.seq ?? 0, row, at + SEQ) &&
+        // 0: unknown.
+        writeCount(lastClose?.since === undefined ? 0 : lastClose.since + 1, row, at + SINCE) &&
         // A row has room for one fingerprint.
         (inherited === undefined ||
           (durable === undefined && writeFingerprint(inherited, row, at + FINGERPRINT))) &&
@@ -123,7 +126,14 @@ function readClose(row: Buffer, at: number): Close | undefined {
   const how = HOWS[told % HOWS.length];
   const evidence = EVIDENCE[Math.floor(told / HOWS.length)];
   if (how === undefined || evidence === undefined) return undefined;
-  return { how, evidence, atMs: row.readDoubleLE(at + CLOSED_AT), seq: row.readUInt32LE(at + SEQ) };
+  const since = row.readUInt32LE(at + SINCE);
+  return {
+    how,
+    evidence,
+    atMs: row.readDoubleLE(at + CLOSED_AT),
+    seq: row.readUInt32LE(at + SEQ),
+    ...(since === 0 ? {} : { since: since - 1 }),
+  };
 }
 
 function flagsOf(fileState: FileState): number {

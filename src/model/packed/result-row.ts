@@ -1,5 +1,5 @@
-// What a process knows of a result's object, as a row of 37 bytes.
-import { MD5_BYTES, readMd5, readUuid, writeCount, writeMd5, writeUuid } from './fields.ts';
+// What a process knows of a result's object, as a row of 33 bytes.
+import { MD5_BYTES, readMd5, readUuid, writeMd5, writeUuid } from './fields.ts';
 import type { RowCodec } from './packed-map.ts';
 
 export interface ResultRow {
@@ -7,8 +7,6 @@ export interface ResultRow {
   readonly publishedMs: number | undefined;
   /** The version tag of the object that this process has put there. */
   readonly tag: string | undefined;
-  /** The closes that an unanswered put under the result's name covers. */
-  readonly unanswered: number | undefined;
   /** The number of the next staged object; 0 if there was none. */
   readonly nextNumber: number;
   /** It was reclaimed in this run: if it is written again, the task may have appended to an empty file. */
@@ -25,7 +23,6 @@ export interface ResultRow {
 export const NO_RESULT: ResultRow = {
   publishedMs: undefined,
   tag: undefined,
-  unanswered: undefined,
   nextNumber: 0,
   isReclaimed: false,
   isOlderKept: false,
@@ -34,29 +31,26 @@ export const NO_RESULT: ResultRow = {
 };
 
 const PUBLISHED = 1;
-const UNANSWERED = 2;
 /** The ETag of an S3 object from a single put. */
-const TAG_IS_MD5 = 4;
+const TAG_IS_MD5 = 2;
 /** A push id of a directory store. */
-const TAG_IS_UUID = 8;
-const RECLAIMED = 16;
-const OLDER_KEPT = 32;
-const CONFIRMED = 64;
-const REFUSED = 128;
+const TAG_IS_UUID = 4;
+const RECLAIMED = 8;
+const OLDER_KEPT = 16;
+const CONFIRMED = 32;
+const REFUSED = 64;
 
 const PUBLISHED_MS = 1;
 const NEXT_NUMBER = 9;
-const CLOSES = 17;
-const TAG = 21;
+const TAG = 17;
 
 export const resultRow: RowCodec<ResultRow> = {
   bytes: TAG + MD5_BYTES,
-  write: ({ publishedMs, tag, unanswered, nextNumber, ...is }, row, at) => {
+  write: ({ publishedMs, tag, nextNumber, ...is }, row, at) => {
     const isMd5 = tag !== undefined && writeMd5(tag, row, at + TAG);
     const isUuid = tag !== undefined && !isMd5 && writeUuid(tag, row, at + TAG);
     row[at] =
       (publishedMs === undefined ? 0 : PUBLISHED) |
-      (unanswered === undefined ? 0 : UNANSWERED) |
       (isMd5 ? TAG_IS_MD5 : 0) |
       (isUuid ? TAG_IS_UUID : 0) |
       (is.isReclaimed ? RECLAIMED : 0) |
@@ -65,7 +59,7 @@ export const resultRow: RowCodec<ResultRow> = {
       (is.isRefused ? REFUSED : 0);
     row.writeDoubleLE(publishedMs ?? 0, at + PUBLISHED_MS);
     row.writeDoubleLE(nextNumber, at + NEXT_NUMBER);
-    return writeCount(unanswered ?? 0, row, at + CLOSES) && (tag === undefined || isMd5 || isUuid);
+    return tag === undefined || isMd5 || isUuid;
   },
   read: (row, at) => {
     const flags = row[at] ?? 0;
@@ -73,7 +67,6 @@ export const resultRow: RowCodec<ResultRow> = {
     return {
       publishedMs: has(PUBLISHED) ? row.readDoubleLE(at + PUBLISHED_MS) : undefined,
       tag: has(TAG_IS_MD5) ? readMd5(row, at + TAG) : has(TAG_IS_UUID) ? readUuid(row, at + TAG) : undefined,
-      unanswered: has(UNANSWERED) ? row.readUInt32LE(at + CLOSES) : undefined,
       nextNumber: row.readDoubleLE(at + NEXT_NUMBER),
       isReclaimed: has(RECLAIMED),
       isOlderKept: has(OLDER_KEPT),

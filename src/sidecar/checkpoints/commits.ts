@@ -10,6 +10,7 @@ import type { Behind, Generation } from '../../model/format/records.ts';
 import { plural } from '../../model/units.ts';
 import type { RelPath } from '../../model/path.ts';
 import type { LinkedDirectories } from '../../watch/linked-directories.ts';
+import type { MembersClosed } from '../queue/unsaved.ts';
 import {
   commitGeneration,
   deleteUnneeded,
@@ -30,11 +31,8 @@ import { CutCheck, type Until, type Verified } from './verify.ts';
 export interface CommitsOptions extends CutParts {
   /** Objects of cuts that are under way. */
   readonly inUse: () => readonly string[];
-  /**
-   * Results that a set would be ahead of if it were committed now. `upTo`: the number of its members' newest close,
-   * among all closes.
-   */
-  readonly behind: (upTo: number | undefined) => readonly Behind[];
+  /** Results that a set would be ahead of if it were committed now. */
+  readonly behind: (set: MembersClosed) => readonly Behind[];
   /** Files that the next cut may hold. */
   readonly mayBeCut: () => ReadonlySet<RelPath>;
   readonly links: Pick<LinkedDirectories, 'lost'>;
@@ -88,7 +86,7 @@ export class Commits {
     const unchecked: Verified = { marks: doubted };
     const verified = (await this.#check?.verified(files.members, number, doubted, until)) ?? unchecked;
     const hidden = await this.#hidden.marks(until);
-    const made = { number, files, marks: { ...verified.marks, ...hidden, ...this.#losses(files) } };
+    const made = { number, files, marks: { ...verified.marks, ...hidden, ...this.#losses(files, isProven) } };
     const before = context.ledger.generations;
     const generation = await commitGeneration(context, this.#keepers, made);
     this.#sayProven(before);
@@ -157,9 +155,9 @@ export class Commits {
     return isRecorded;
   }
 
-  #losses({ upTo }: GenerationFiles): Losses {
+  #losses({ upTo }: GenerationFiles, isProven: boolean): Losses {
     const { context, behind } = this.#options;
-    const now = behind(upTo);
+    const now = behind({ upTo, isProven });
     return {
       ...(now.length > 0 ? { behind: [...now] } : {}),
       ...(context.lacking.length > 0 ? { lacking: [...context.lacking] } : {}),

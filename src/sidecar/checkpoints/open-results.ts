@@ -39,6 +39,8 @@ interface OpenResultsParts {
 export class OpenResults {
   readonly #parts: OpenResultsParts;
   readonly #manners = new Map<RelPath, Manner>();
+  /** Of restored results as they came: the attempt that stored them only appended to them. */
+  readonly #asRestored = new Map<RelPath, Manner>();
   /** The restored generation, with its open results. */
   readonly #set: Generation | undefined;
   readonly #restored: ReadonlySet<RelPath>;
@@ -50,6 +52,11 @@ export class OpenResults {
     this.#set = parts.restored ?? (resumed === undefined ? undefined : ledger.generations[0]);
     const results = this.#set?.companions.filter(({ result }) => result === true) ?? [];
     this.#restored = new Set(results.map(({ path }) => path));
+    if (parts.restored === undefined) return;
+    for (const { path, facts } of this.#find([...this.#restored])) {
+      const head = this.#headOf(path, Math.min(facts.size, HEAD_BYTES));
+      if (head !== undefined) this.#asRestored.set(path, { ino: facts.ino, kind: 'appends', head });
+    }
   }
 
   /**
@@ -81,11 +88,20 @@ export class OpenResults {
    */
   look(ended: boolean): readonly FoundFile[] {
     const outstanding = this.#parts.unsaved.look('result').map(({ path }) => path);
-    const paths = new Set([...this.unfinished(), ...outstanding, ...(ended ? this.#manners.keys() : [])]);
+    const atEnd = ended ? [...this.#manners.keys(), ...this.#closedOnce()] : [];
+    const paths = new Set([...this.unfinished(), ...outstanding, ...atEnd]);
     for (const path of this.#manners.keys()) if (!paths.has(path)) this.#manners.delete(path);
     const open = this.#find([...paths]);
     this.#learn(open.filter(({ path, facts }) => this.#manners.get(path)?.ino !== facts.ino));
-    return open.filter((file) => this.#isAppendedTo(file) || this.#isAsRestored(file.path));
+    return open.filter((file) => this.#isAppendedTo(file, ended) || this.#isAsRestored(file.path));
+  }
+
+  /** Restored results whose writer may have died before anyone looked at it: it went on as the attempt before did. */
+  #closedOnce(): readonly RelPath[] {
+    return [...this.#asRestored.keys()].filter(
+      (path) =>
+        this.#parts.files.get(path, 'result')?.lastClose?.since !== undefined && !this.#manners.has(path),
+    );
   }
 
   #find(paths: readonly RelPath[]): readonly FoundFile[] {
@@ -103,8 +119,8 @@ export class OpenResults {
     return this.#restored.has(path) && sameContentFingerprint(inherited, now);
   }
 
-  #isAppendedTo({ path, facts }: FoundFile): boolean {
-    const manner = this.#manners.get(path);
+  #isAppendedTo({ path, facts }: FoundFile, ended: boolean): boolean {
+    const manner = this.#manners.get(path) ?? (ended ? this.#asRestored.get(path) : undefined);
     if (manner?.ino !== facts.ino || manner.kind !== 'appends') return false;
     if (this.#headOf(path, manner.head.length)?.equals(manner.head) === true) return true;
     this.#manners.set(path, { ino: facts.ino, kind: 'anywhere' });

@@ -62,6 +62,10 @@ export interface KnownOfClose {
   readonly fingerprint?: Fingerprint | undefined;
   /** `unknown` if left out. */
   readonly evidence?: Evidence;
+  /** {@link Close.seq}; default 0, for what a scan has found: that has no place in the order. */
+  readonly seq?: number;
+  /** {@link ClosedEvent.since} */
+  readonly since?: number | undefined;
 }
 
 /** One change of a file state. */
@@ -155,8 +159,7 @@ export class Files {
   closed(path: RelPath, how: ClosedHow, atMs: number, known: KnownOfClose = {}): void {
     for (const role of this.#options.rolesOf(path)) {
       if (!this.#isTaken(path, role)) continue;
-      const seq = this.#closes + 1;
-      this.#apply(this.#stateOf(path, role), { kind: 'closed', how, atMs, seq, ...known });
+      this.#apply(this.#stateOf(path, role), { kind: 'closed', how, atMs, ...known });
     }
     this.#pump();
   }

@@ -1,6 +1,7 @@
 // Sends results as push.ts asks, notes them in the ledger, and says which local copies may be reclaimed because a
 // record names their bytes.
 import { reasonOf } from '../../model/errors.ts';
+import type { Baseline } from '../../model/file/baseline.ts';
 import { type FileState, type Fingerprint, sameFingerprint } from '../../model/file/file-state.ts';
 import { isStateStored } from '../../model/checkpoint/lacking.ts';
 import type { ManifestPatterns } from '../../model/file/manifest.ts';
@@ -29,6 +30,7 @@ import { isStillStored } from './overwritten.ts';
 import { type Doubt, moveToPartial } from './partials.ts';
 import { Staged, type StagedObject } from './staged.ts';
 import type { PushHandle } from './turns.ts';
+import { Unanswered } from './unanswered.ts';
 
 /** A stored result whose local copy may be deleted once a record names it. */
 export interface Reclaimable {
@@ -62,6 +64,7 @@ export class Results {
   #saidKept: boolean;
   /** Content that the task has closed, whose close may still turn out to come from a dying process. */
   readonly staged: Staged;
+  readonly unanswered: Unanswered;
   /** Called when an object that was stored before counts as the result from now on. */
   onNamed: () => void = () => undefined;
   /** By path, objects that are no longer used. They are deleted once the path's new record is written. */
@@ -75,6 +78,7 @@ export class Results {
     this.#saidKept = expectsOlder(history, attempt);
     this.copies = new LocalCopies(paths);
     this.#rows = new PackedMap(resultRow, paths);
+    this.unanswered = new Unanswered(context.sender.newId);
     this.staged = new Staged({
       paths,
       now: context.now,
@@ -224,22 +228,22 @@ export class Results {
     const context = this.#context;
     const startedMs = context.now();
     const staged = this.staged.newest(path);
-    // What was staged before is older, and must not replace this content if it arrives after all.
-    this.#note(path, { unanswered: fileState.closes });
+    const pushing = this.unanswered.begin(path, fileState.closes);
     const { sent, kept, obsolete } = await publishResult(
       this.#publisher,
       {
         path,
         prior: this.#priorOf(path),
-        baseline: staged?.file ?? context.baselines.get(path, fileState.closes > 0),
+        baseline: this.#baselineOf(fileState),
         spoolFirst,
         onSent,
+        pushOf: pushing.idFor,
         isStaged: (read) => !this.staged.mayBeNamed(path, closeOf(read)),
         keptN: context.ledger.keptOf(path),
       },
       signal,
     );
-    this.#note(path, { unanswered: undefined });
+    pushing.answered();
     if (kept !== undefined) this.#noteKept(path, kept);
     switch (sent.kind) {
       case 'staged':
@@ -263,7 +267,7 @@ export class Results {
   /** Stores the content beside the object that has the result's name. */
   async #stage(fileState: FileState, { spoolFirst, signal, onSent, closeOf }: PushHandle): Promise<Sent> {
     const { path, closes } = fileState;
-    const { scope, attempt, sender, ledger, baselines, log, now } = this.#context;
+    const { scope, attempt, sender, ledger, log, now } = this.#context;
     for (;;) {
       const readMs = now();
       const sent = await sendFile(
@@ -271,7 +275,7 @@ export class Results {
         {
           path,
           keyOf: (compressed) => partialKey(path, scope, { attempt, n: this.#takeNumber(path) }, compressed),
-          baseline: this.staged.newest(path)?.file ?? baselines.get(path, closes > 0),
+          baseline: this.#baselineOf(fileState),
           spoolFirst,
           onSent,
           precondition: ABSENT,
@@ -295,7 +299,8 @@ export class Results {
   }
 
   async #promote(path: RelPath, one: StagedObject): Promise<void> {
-    if (!this.staged.has(path, one) || one.closes < (this.#row(path).unanswered ?? 0)) return;
+    // What is newer must not be replaced if it arrives after all.
+    if (!this.staged.has(path, one) || one.closes < this.unanswered.closes(path)) return;
     const { ledger, signal } = this.#context;
     const job = { path, prior: this.#priorOf(path), keptN: ledger.keptOf(path), stagedTag: one.tag };
     const { file, tag, kept, obsolete } = await promoteResult(this.#publisher, job, one.file, signal);
@@ -303,6 +308,12 @@ export class Results {
     this.#named(path, { file, tag, obsolete, startedMs: one.readMs, until: one });
     this.#mayGo({ path, closes: one.closes }, one.fingerprint, true);
     this.onNamed();
+  }
+
+  /** Content that need not be sent again. None while nobody knows what stands under the name. */
+  #baselineOf({ path, closes }: FileState): Baseline | undefined {
+    if (this.unanswered.has(path)) return undefined;
+    return this.staged.newest(path)?.file ?? this.#context.baselines.get(path, closes > 0);
   }
 
   /** False if the object that was stored for it is gone: then the content must be sent. */
@@ -398,7 +409,8 @@ export class Results {
     const replaced = ledger.noteResult(file);
     reached('push.noted');
     this.#sayReplaced(path, replaced);
-    this.#note(path, { publishedMs: startedMs, tag, isReclaimed: false, unanswered: undefined });
+    this.#note(path, { publishedMs: startedMs, tag, isReclaimed: false });
+    this.unanswered.named(path);
     baselines.stored(path);
     this.staged.named(path, until);
     const keys = [

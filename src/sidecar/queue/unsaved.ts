@@ -4,8 +4,10 @@ import { MOST_BEHIND } from '../../model/checkpoint/lacking.ts';
 import {
   type Close,
   type FileRole,
+  type FileState,
   type Fingerprint,
   isInOrder,
+  newFileState,
   sameContentFingerprint,
 } from '../../model/file/file-state.ts';
 import { rolesToStore } from '../../model/file/manifest.ts';
@@ -17,11 +19,20 @@ import { contentClose } from '../run/content-close.ts';
 import type { Needs } from '../run/context.ts';
 import type { Files } from './files.ts';
 import type { Staged } from './staged.ts';
+import type { Unanswered } from './unanswered.ts';
 
 export interface UnsavedFile {
   readonly path: RelPath;
   /** Some process has it open for writing, or has changed it and not closed it since. */
   readonly open: boolean;
+}
+
+/** How the members of a set were closed. */
+export interface MembersClosed {
+  /** The number of their newest close, among all closes; undefined: unknown. */
+  readonly upTo?: number | undefined;
+  /** No dying process has made any of these closes. */
+  readonly isProven: boolean;
 }
 
 type Written = Pick<Fingerprint, 'size' | 'mtimeNs'>;
@@ -32,6 +43,7 @@ export interface UnsavedSources {
   readonly files: Pick<Files, 'get' | 'outstanding' | 'recent'>;
   readonly watcher: Pick<Watcher, 'unclosed'>;
   readonly staged: Pick<Staged, 'objects' | 'of'>;
+  readonly unanswered: Pick<Unanswered, 'olderThan'>;
 }
 
 export class Unsaved {
@@ -58,12 +70,10 @@ export class Unsaved {
     return [...found].map(([path, open]) => ({ path, open }));
   }
 
-  /**
-   * Results that a set would be ahead of if it were committed now. `upTo`: the number of the newest close of its
-   * members, among all closes; undefined: unknown.
-   */
-  behind(upTo: number | undefined): readonly Behind[] {
+  /** Results that a set would be ahead of if it were committed now. */
+  behind({ upTo, isProven }: MembersClosed): readonly Behind[] {
     const { files, staged } = this.#sources;
+    const stateOf = (path: RelPath): FileState => files.get(path, 'result') ?? newFileState(path, 'result');
     const behind = new Map<RelPath, Behind>();
     // A walk knows no order: a file that was written before the members may have been closed after them, for a dying
     // process. What was written after the close belongs to a later close, which nothing has followed yet.
@@ -73,38 +83,47 @@ export class Unsaved {
     };
     const add = (
       path: RelPath,
-      state: Written & { push?: string },
-      open: boolean,
-      followed: boolean,
+      state: Fingerprint,
+      own: string | undefined,
+      is: { open: boolean; followed: boolean },
     ): void => {
       const { size, mtimeNs } = state;
-      const over = this.#pushesBefore(path, open, state.push);
-      const more = { ...(over === undefined ? {} : { over }), ...(followed ? { followed } : {}) };
-      behind.set(path, { path, open, size, mtimeNs, ...more });
+      const { over, unsure } = this.#pushesBefore(path, state, own);
+      const more = { ...(unsure ? { unsure } : {}), ...(is.followed ? { followed: true } : {}) };
+      behind.set(path, { path, open: is.open, size, mtimeNs, over, ...more });
     };
-    for (const [path, { file, close }] of staged.objects())
-      if (isFollowed(file, close)) add(path, file, false, true);
-    for (const { path, open } of this.look('result')) {
+    for (const [path, { file, fingerprint, close }] of staged.objects()) {
+      const followed = isFollowed(fingerprint, close);
+      // In what only a scan has found after a death, nobody knows what was written before what.
+      const isUnknown = upTo === undefined && !isProven;
+      const open = !followed && (isUnknown || wasOpen(stateOf(path), upTo));
+      if (followed || open) add(path, fingerprint, file.push, { open, followed });
+    }
+    for (const { path, open: isOpen } of this.look('result')) {
+      const open = isOpen || wasOpen(stateOf(path), upTo);
       const now = factsBeneath(this.#context.root, path);
       if (now === undefined) continue;
-      const followed = !open && isFollowed(now, files.get(path, 'result')?.lastClose);
+      const followed = !open && isFollowed(now, stateOf(path).lastClose);
       // An empty file is worth something only if it is whole.
       if (now.size === 0 && !followed) continue;
-      add(path, now, open, followed);
+      add(path, now, undefined, { open, followed });
     }
     return [...behind.values()].slice(0, MOST_BEHIND);
   }
 
-  /** As {@link Behind.over}: what an older close, or a dead sidecar, has sent may come under the name yet. */
-  #pushesBefore(path: RelPath, open: boolean, own: string | undefined): string[] | undefined {
+  /** As in {@link Behind}. `own`: the push of this state. */
+  #pushesBefore(
+    path: RelPath,
+    state: Fingerprint,
+    own: string | undefined,
+  ): { readonly over: string[]; readonly unsure: boolean } {
     const { resumed, ledger } = this.#context;
-    const { files, staged } = this.#sources;
-    const { pushing = false, closedAgain = false, failedTries = 0 } = files.get(path, 'result') ?? {};
-    const isOlderSent = (pushing && (closedAgain || open)) || failedTries > 0;
-    if (resumed !== undefined || isOlderSent) return undefined;
+    const { staged, unanswered } = this.#sources;
     const named = ledger.results.get(path);
-    const older = [...(named === undefined ? [] : [named]), ...staged.of(path).map(({ file }) => file)];
-    return older.map(({ push }) => push).filter((push) => push !== own);
+    const stored = [...(named === undefined ? [] : [named]), ...staged.of(path).map(({ file }) => file)];
+    const { pushes, isMore } = unanswered.olderThan(path, state);
+    const over = [...stored.map(({ push }) => push).filter((push) => push !== own), ...pushes];
+    return { over, unsure: isMore || resumed !== undefined };
   }
 
   /** True if it was written, without a close, since its content was stored or since before the task started. */
@@ -122,4 +141,13 @@ export class Unsaved {
       return false; // gone, or no regular file any more
     }
   }
+}
+
+/**
+ * True if the file may have been open when the close with that number was made, as its name was there and its first
+ * close came later: the kernel closes the files of a process that dies.
+ */
+function wasOpen({ lastClose }: Pick<FileState, 'lastClose'>, upTo: number | undefined): boolean {
+  if (lastClose?.since === undefined || upTo === undefined) return false;
+  return lastClose.since < upTo && upTo < lastClose.seq;
 }

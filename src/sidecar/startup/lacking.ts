@@ -14,11 +14,12 @@ import {
 import { isProofOfLife } from '../../model/checkpoint/restore-order.ts';
 import type { KeyScope } from '../../model/format/keys.ts';
 import type { Behind, Generation, Lacking, StoredFile } from '../../model/format/records.ts';
+import type { RelPath } from '../../model/path.ts';
 import type { WorkDir } from '../../native/beneath.ts';
 import { factsBeneath } from '../../native/files.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { oldestFirst } from '../../model/outcome/partials.ts';
-import { mayBeOverwritten, unrecordedResult } from '../queue/overwritten.ts';
+import { mayBeOverwritten, unrecordedResult, type WholeObject } from '../queue/overwritten.ts';
 import { unrecordedPartials } from '../queue/partials.ts';
 
 /** A look costs a round trip and no bytes. */
@@ -29,6 +30,8 @@ export interface LackingJob {
   readonly scope: KeyScope;
   readonly root: WorkDir;
   readonly history: History;
+  /** Files that this start has fetched and placed. */
+  readonly inputs: ReadonlySet<RelPath>;
   readonly log: Log;
   readonly signal: AbortSignal;
 }
@@ -81,7 +84,8 @@ function tellLost(log: Log, generation: Generation, lost: readonly Lacking[]): v
 }
 
 /** True if the local file is longer than what was restored of it: the task continues it. */
-function stands({ root, history }: LackingJob, { path }: Behind): boolean {
+function stands({ root, history, inputs }: LackingJob, { path }: Behind): boolean {
+  if (inputs.has(path)) return false;
   const here = factsBeneath(root, path);
   return here !== undefined && here.size > 0 && here.size !== history.results.get(path)?.size;
 }
@@ -90,7 +94,10 @@ function stands({ root, history }: LackingJob, { path }: Behind): boolean {
 async function storedOf(job: LackingJob, one: Behind, attempt: number): Promise<StoredFile | undefined> {
   const { history } = job;
   const recorded = history.results.get(one.path);
-  if (recorded !== undefined && isStateStored(recorded, one, attempt)) return recorded;
+  // Of a file that was open, a later attempt has written only the rest.
+  const isIt = (there: WholeObject): boolean =>
+    isStateStored(there, one, attempt) && !(one.open && there.attempt > attempt);
+  if (recorded !== undefined && isIt(recorded)) return recorded;
   if (!mayBeOverwritten(history)) return undefined;
-  return unrecordedResult(job, one.path, (there) => isStateStored(there, one, attempt));
+  return unrecordedResult(job, one.path, isIt);
 }

@@ -7,7 +7,7 @@ import type { Fingerprint } from '../../model/file/file-state.ts';
 import { keptPrefix, parseKept } from '../../model/format/keys.ts';
 import { originOf } from '../../model/format/origin.ts';
 import type { Generation, Lacking, StoredFile } from '../../model/format/records.ts';
-import { showPath } from '../../model/path.ts';
+import { type RelPath, showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { factsBeneath } from '../../native/files.ts';
 import { decompressStream } from '../../restore/decompress.ts';
@@ -44,16 +44,17 @@ export interface Restored {
 export async function restore(job: RestoreJob): Promise<Restored> {
   const inputs = await restoreInputs(job);
   if (!job.settings.restore || job.history.generations.length === 0) {
-    return { ...NOTHING, files: inputs };
+    return { ...NOTHING, files: inputs.size };
   }
   const { generation, judgements } = await restoreCheckpoint(job);
-  if (generation === undefined) return { ...NOTHING, files: inputs, judgements };
+  if (generation === undefined) return { ...NOTHING, files: inputs.size, judgements };
   const members = generation.members.flatMap((file) => {
     const facts = factsBeneath(job.root, file.path);
     return facts === undefined || facts.size !== file.size ? [] : [{ file, facts }];
   });
-  const files = inputs + generation.members.length + generation.companions.length;
-  return { generation, members, files, judgements, ...(await findLacking(job, generation)) };
+  const files = inputs.size + generation.members.length + generation.companions.length;
+  const found = await findLacking({ ...job, inputs }, generation);
+  return { generation, members, files, judgements, ...found };
 }
 
 const NOTHING: Restored = {
@@ -65,7 +66,8 @@ const NOTHING: Restored = {
   unrecorded: [],
 };
 
-async function restoreInputs(job: RestoreJob): Promise<number> {
+/** Returns what it placed. */
+async function restoreInputs(job: RestoreJob): Promise<ReadonlySet<RelPath>> {
   const { settings, history, manifest, store, from } = job;
   const recorded = settings.restore
     ? [...history.results.values()].filter(({ path }) => manifest.rolesOf(path).input)
@@ -78,13 +80,13 @@ async function restoreInputs(job: RestoreJob): Promise<number> {
   const here = await bring(job, from, found.sources, 'input');
   if (found.missing.length > 0 && from !== store) {
     const second = await findInputs(searchOf(job, store, known), found.missing);
-    await bring(job, store, second.sources, 'input');
+    here.push(...(await bring(job, store, second.sources, 'input')));
     found = { ...second, ofOtherRuns: [...found.ofOtherRuns, ...second.ofOtherRuns] };
   }
   reportUnusedInputs(job, found);
   const needed = neededOf(found.missing, manifest);
   if (needed.length > 0) throw await missingInputs(job, needed, found.ofOtherRuns);
-  return resumed + here;
+  return new Set([...resumed, ...here]);
 }
 
 /**
@@ -127,17 +129,17 @@ async function ownCopy(
   return undefined;
 }
 
-/** Fetches and places files, each independently of the others. Returns how many were fetched. */
+/** Fetches and places files, each independently of the others. Returns those that were fetched. */
 async function bring(
   job: RestoreJob,
   store: Store,
   sources: readonly Source[],
   role: 'input' | 'resumed',
-): Promise<number> {
+): Promise<RelPath[]> {
   const { root, settings, signal } = job;
   const surveyed = await surveyLocal(root, sources, { role, onLocal: settings.onLocal, signal });
   const wanted = surveyed.filter(({ decision }) => decision !== 'keep').map(({ source }) => source);
-  if (wanted.length === 0) return 0;
+  if (wanted.length === 0) return [];
   const staged = await fetchAll(job, store, wanted);
   try {
     const broken = describeBroken(staged);
@@ -147,7 +149,7 @@ async function bring(
       });
     }
     placeAndTell(job, staged);
-    return wanted.length;
+    return wanted.map(({ path }) => path);
   } finally {
     await staged.close();
   }

@@ -93,6 +93,13 @@ describe('a stored object holds a state that a set of attempt 2 was ahead of', (
     expect(isStateStored(stored(2, 10, 'p2'), unsure, 2)).toBe(true);
   });
 
+  it('never when it is an older one that is known, though a dead sidecar may have sent more', () => {
+    const one = { ...behind, unsure: true };
+    expect(isStateStored(stored(2, 10, 'p1'), one, 2)).toBe(false);
+    expect(isStateStored(stored(2, 11, 'p2'), one, 2)).toBe(false);
+    expect(isStateStored(stored(2, 10, 'p2'), one, 2)).toBe(true);
+  });
+
   it('to the nanosecond, which no number holds', () => {
     const exact = { ...behind, over: undefined, mtimeNs: '1700000000000000001' };
     const one = { ...stored(2, 10, 'p2'), mtimeNs: '1700000000000000000' };

@@ -307,10 +307,28 @@ describe('every interleaving of closes, pushes, failures and ends', () => {
 });
 
 describe('a scan at the end of the run', () => {
+  it('keeps what is known of the first close, which a second one is not', () => {
+    const first = after(newFileState('r', 'result'), {
+      kind: 'closed',
+      how: 'close',
+      atMs: 5,
+      seq: 7,
+      since: 3,
+    });
+    const pushing = after(first, { kind: 'push-started' });
+    const seen = after(pushing, { kind: 'closed', how: 'scan', atMs: 9000, fingerprint: stateOf(1) });
+    expect(seen.lastClose).toMatchObject({ how: 'close', seq: 7, since: 3 });
+    const found = after(newFileState('r', 'result'), { kind: 'closed', how: 'scan', atMs: 1 });
+    const closed = after(found, { kind: 'closed', how: 'close', atMs: 5, seq: 7, since: 3 });
+    expect(closed.lastClose).toMatchObject({ seq: 7, since: 3 });
+    const again = after(seen, { kind: 'closed', how: 'close', atMs: 9001, seq: 8, since: 3 });
+    expect(again.lastClose?.since).toBeUndefined();
+  });
+
   it('does not make a new close of what waits to be pushed', () => {
     const waiting = after(newFileState('r', 'result'), close(5));
     const seen = after(waiting, { kind: 'closed', how: 'scan', atMs: 9000, fingerprint: stateOf(1) });
-    expect(seen.lastClose).toEqual({ how: 'close', atMs: 5, evidence: 'unknown', seq: 0 });
+    expect(seen.lastClose).toEqual({ how: 'close', atMs: 5, evidence: 'unknown', seq: 0, since: 0 });
     expect(seen.closes).toBe(1);
   });
 

@@ -180,6 +180,8 @@ describe('a row', () => {
       ),
       atMs: fc.nat(),
       evidence: fc.constantFrom('clean' as const, 'doubtful' as const, undefined),
+      seq: fc.nat(),
+      since: fc.option(fc.nat(), { nil: undefined }),
     }),
     fc.constant({ kind: 'push-started' as const }),
     fc.record({

@@ -124,6 +124,46 @@ it('a file that was restored with the checkpoint stays unfinished until the task
   expect(found(results)).toEqual(['r1']);
 });
 
+describe('a restored result whose writer died before anyone looked at it', () => {
+  const dies = (name: string, text: string, since: number | undefined = 0): void => {
+    fs.appendFileSync(path.join(root.path, name), text);
+    const lastClose = { how: 'close', atMs: 1, evidence: 'doubtful', seq: 1, since } as const;
+    fileStates.set(name, { ...newFileState(name, 'result'), closes: 2, lastClose });
+  };
+  beforeEach(() => fs.writeFileSync(path.join(root.path, 'r'), 'text'));
+
+  it('counts as appended to at the end, as it was when it was stored', () => {
+    const results = openResults(['r'], []);
+    dies('r', ' more');
+    expect(found(results)).toEqual([]);
+    expect(found(results, true)).toEqual(['r']);
+  });
+
+  it('does not if its first bytes are others, or another file took its place', () => {
+    fs.writeFileSync(path.join(root.path, 'r2'), 'text');
+    const results = openResults(['r', 'r2'], []);
+    dies('r', ' more');
+    fs.writeFileSync(path.join(root.path, 'r'), 'TEXT more');
+    fs.renameSync(path.join(root.path, 'r2'), path.join(root.path, 'r2-old'));
+    dies('r2', 'text and more');
+    expect(found(results, true)).toEqual([]);
+  });
+
+  it('does not if it was closed before, or was seen to be written elsewhere', () => {
+    fs.writeFileSync(path.join(root.path, 'r2'), 'text');
+    const results = openResults(['r', 'r2']);
+    dies('r', ' more');
+    const seen = fileStates.get('r') ?? newFileState('r', 'result');
+    fileStates.set('r', { ...seen, lastClose: { how: 'close', atMs: 1, evidence: 'doubtful', seq: 2 } });
+    fs.writeSync(open('r2', '', 'r+'), 'TE', 0);
+    expect(found(results)).toEqual([]);
+    for (const fd of opened.splice(0)) fs.closeSync(fd);
+    unsaved = [];
+    dies('r2', ' more');
+    expect(found(results, true)).toEqual([]);
+  });
+});
+
 it('a file that the task has closed and nobody has open is not an open result', () => {
   fs.writeFileSync(path.join(root.path, 'r'), 'text');
   const lastClose = { how: 'close', atMs: 1, evidence: 'doubtful', seq: 1 } as const;

@@ -180,6 +180,22 @@ it('no object of a result is deleted while it is pushed', async () => {
   expect([...store.objects.keys()]).toEqual(['r.dat.1.zst']);
 });
 
+it('content that returns to what was stored is sent again if a put of other content was not answered', async () => {
+  await push('one');
+  const { put } = store;
+  store.put = async (...args) => {
+    await put.apply(store, args);
+    throw new Error('the answer is lost');
+  };
+  content = 'two';
+  await expect(results.push({ ...FILE, closes: 2 }, HANDLE)).rejects.toThrow('the answer is lost');
+  store.put = put;
+  await push('one');
+  expect(store.objects.get('r.dat.1')?.bytes.toString()).toBe('one');
+  content = 'one';
+  expect((await results.push(FILE, HANDLE)).kind).toBe('unchanged');
+});
+
 it.each([
   ['the newest close has been found unchanged', { pending: false, pushing: false }, true],
   ['the newest close waits for its push', { pending: true, pushing: false }, false],

@@ -4,13 +4,19 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Close, type FileState, newFileState } from '../../../src/model/file/file-state.ts';
+import {
+  type Close,
+  type FileState,
+  type Fingerprint,
+  newFileState,
+} from '../../../src/model/file/file-state.ts';
 import { compileManifest } from '../../../src/model/file/manifest.ts';
 import type { Behind } from '../../../src/model/format/records.ts';
 import { clockMs } from '../../../src/native/clock.ts';
 import { factsBeneath } from '../../../src/native/files.ts';
 import { FileStates } from '../../../src/sidecar/queue/file-states.ts';
 import type { StagedObject } from '../../../src/sidecar/queue/staged.ts';
+import { Unanswered } from '../../../src/sidecar/queue/unanswered.ts';
 import { Unsaved, type UnsavedSources } from '../../../src/sidecar/queue/unsaved.ts';
 
 let root: { fd: number; path: string };
@@ -22,6 +28,7 @@ let opened: number[];
 let context: ConstructorParameters<typeof Unsaved>[0];
 /** By path, the push that stands under the result's name. */
 let pushes: Map<string, { readonly push: string }>;
+let unanswered: Unanswered;
 
 beforeEach(() => {
   process.on('SIGIO', ignore);
@@ -36,6 +43,8 @@ beforeEach(() => {
   const settings = { manifest: patterns };
   const now = clockMs;
   pushes = new Map();
+  let ids = 0;
+  unanswered = new Unanswered(() => `sent ${(ids += 1)}`);
   const ledger = { results: pushes };
   context = { root, manifest, settings, now, ledger } as unknown as typeof context;
   unsaved = new Unsaved(context, sources());
@@ -50,6 +59,7 @@ const ignore = (): void => undefined;
 const sources = (): UnsavedSources => ({
   files: fileStates,
   watcher: { unclosed: () => unclosed },
+  unanswered,
   staged: {
     objects: stagedObjects,
     of: (path) => staged.flatMap(([at, one]) => (at === path ? one : [])),
@@ -151,8 +161,15 @@ describe('a result that is not stored', () => {
 
 describe('a set is ahead of', () => {
   const CHECKPOINT_MS = 5000;
-  const SET = CHECKPOINT_MS + 0.5;
-  const close = (atMs: number): Close => ({ how: 'close', atMs, evidence: 'doubtful', seq: atMs });
+  const SET = { upTo: CHECKPOINT_MS + 0.5, isProven: true };
+  /** Of a name that had just appeared. */
+  const close = (atMs: number): Close => ({
+    how: 'close',
+    atMs,
+    evidence: 'doubtful',
+    seq: atMs,
+    since: atMs,
+  });
   beforeEach(() => {
     const checkpoint = newFileState('k.chk', 'checkpoint');
     fileStates.set({ ...checkpoint, closes: 1, lastClose: close(CHECKPOINT_MS) }, checkpoint);
@@ -166,8 +183,9 @@ describe('a set is ahead of', () => {
     return { size, mtimeNs };
   };
   const stage = (name: string, one: Close | undefined): void => {
-    const file = { path: name, size: 7, mtimeNs: '70', push: `staged ${staged.length}` };
-    staged.push([name, { file, close: one } as StagedObject]);
+    const fingerprint = { dev: '1', ino: '1', ctimeNs: '70', size: 7, mtimeNs: '70' };
+    const file = { path: name, push: `staged ${staged.length}` };
+    staged.push([name, { file, fingerprint, close: one } as StagedObject]);
   };
   const onItsWay = (name: string, atMs: number): void =>
     closed(name, { pending: true, durable: undefined, lastClose: close(atMs) });
@@ -200,22 +218,88 @@ describe('a set is ahead of', () => {
     expect(unsaved.behind(SET)).toEqual([{ path: 'r.open', open: true, ...now('r.open'), over: [] }]);
   });
 
-  it.each<[string, Partial<FileState>, string[] | undefined]>([
-    ['names what stood there, as nothing older can come', { pending: true }, ['p1']],
-    ['also while this very state is sent', { pushing: true }, ['p1']],
-    ['does not, while an older state is sent', { pushing: true, closedAgain: true }, undefined],
-    [
-      'does not, after a push that was refused or never answered',
-      { pending: true, failedTries: 1 },
-      undefined,
-    ],
-  ])('a file that is not stored, and %s', (_, change, over) => {
+  it('a file that was open when the last of its members was closed, whether its present state is staged or on its way', () => {
+    const lastClose = close(CHECKPOINT_MS + 1);
+    const staged = (name: string, change: Partial<FileState>): void => {
+      closed(name, change);
+      stage(name, change.lastClose);
+    };
+    write('r.sent', 'a');
+    closed('r.sent', {
+      pending: true,
+      durable: undefined,
+      lastClose: { ...lastClose, since: CHECKPOINT_MS },
+    });
+    staged('r.open', { lastClose: { ...lastClose, since: CHECKPOINT_MS } });
+    staged('r.new', { lastClose });
+    // A scan has found it once more since.
+    staged('r.scanned', { lastClose: { ...lastClose, since: 0 }, closes: 2 });
+    staged('r.again', { lastClose: { ...lastClose, since: undefined } });
+    const named = unsaved
+      .behind(SET)
+      .map(({ path: name, open: isOpen, followed }) => [name, isOpen, followed]);
+    expect(named).toEqual([
+      ['r.open', true, undefined],
+      ['r.scanned', true, undefined],
+      ['r.sent', true, undefined],
+    ]);
+    // Without an order nobody knows.
+    const unordered = (isProven: boolean): readonly unknown[] =>
+      unsaved.behind({ upTo: undefined, isProven }).map((one) => [one.path, one.open]);
+    expect(unordered(true)).toEqual([['r.sent', false]]);
+    const staleToo = ['r.open', 'r.new', 'r.scanned', 'r.again'].map((name) => [name, true]);
+    expect(unordered(false)).toEqual([...staleToo, ['r.sent', false]]);
+  });
+
+  it('a file that is not stored, and knows what stood there: nothing older can come', () => {
     write('r.dat', 'a');
     pushes.set('r.dat', { push: 'p1' });
-    closed('r.dat', { durable: undefined, lastClose: close(CHECKPOINT_MS + 1), ...change });
-    expect(unsaved.behind(SET).map((one) => one.over)).toEqual([over]);
+    closed('r.dat', { pending: true, durable: undefined, lastClose: close(CHECKPOINT_MS + 1) });
+    expect(unsaved.behind(SET)).toMatchObject([{ over: ['p1'] }]);
+    expect(unsaved.behind(SET)[0]?.unsure).toBeUndefined();
     // What a dead sidecar has sent may come yet.
-    expect(new Unsaved({ ...context, resumed: 'replaced' }, sources()).behind(SET)[0]?.over).toBeUndefined();
+    const replaced = new Unsaved({ ...context, resumed: 'replaced' }, sources());
+    expect(replaced.behind(SET)).toMatchObject([{ over: ['p1'], unsure: true }]);
+  });
+
+  it('a file of which older states were sent and never answered: each push is named, not that of this state', () => {
+    const closedAgain = (): void =>
+      closed('r.dat', { pushing: true, durable: undefined, lastClose: close(CHECKPOINT_MS + 1) });
+    const state = (): Fingerprint => factsBeneath(root, 'r.dat') ?? expect.fail('it is gone');
+    write('r.dat', 'a');
+    const older = unanswered.begin('r.dat', 1).idFor(state());
+    // The same size and the same mtime.
+    write('r.dat', 'b');
+    closedAgain();
+    expect(unsaved.behind(SET)).toMatchObject([{ over: [older] }]);
+    const own = unanswered.begin('r.dat', 2).idFor(state());
+    expect(unsaved.behind(SET)).toMatchObject([{ over: [older] }]);
+    write('r.dat', 'c');
+    expect(unsaved.behind(SET)).toMatchObject([{ over: [older, own] }]);
+  });
+
+  it('a file that is being read: a push of an older state is named, and this state is sent with another', () => {
+    write('r.dat', 'a');
+    const was = factsBeneath(root, 'r.dat') ?? expect.fail('it is gone');
+    write('r.dat', 'b');
+    const is = factsBeneath(root, 'r.dat') ?? expect.fail('it is gone');
+    closed('r.dat', { pushing: true, durable: undefined, lastClose: close(CHECKPOINT_MS + 1) });
+    const named = (): readonly string[] => unsaved.behind(SET)[0]?.over ?? [];
+    const older = unanswered.begin('r.dat', 1);
+    expect(named()).toContain(older.idFor(was));
+    const newest = unanswered.begin('r.dat', 2);
+    expect(named()).not.toContain(newest.idFor(is));
+  });
+
+  it('a file with more unanswered pushes than are counted', () => {
+    write('r.dat', 'a');
+    const was = factsBeneath(root, 'r.dat') ?? expect.fail('it is gone');
+    for (let n = 0; n < 9; n += 1) unanswered.begin('r.dat', 1).idFor(was);
+    write('r.dat', 'b');
+    closed('r.dat', { pending: true, durable: undefined, lastClose: close(CHECKPOINT_MS + 1) });
+    expect(unsaved.behind(SET)).toMatchObject([{ unsure: true }]);
+    unanswered.named('r.dat');
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.dat', open: false, ...now('r.dat'), over: [] }]);
   });
 
   it('a staged file that it follows, and no staged file that was closed later', () => {

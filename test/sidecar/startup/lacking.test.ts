@@ -35,12 +35,13 @@ interface Before {
   readonly partials?: readonly StoredFile[];
   readonly last?: AttemptEnd['kind'];
   readonly marks?: Partial<Generation>;
+  readonly inputs?: readonly string[];
 }
 
 /** What results lack when this attempt goes on from a set that is ahead of `behind`. */
 async function lacks(
   aheadOf: readonly Behind[],
-  { results = [], partials = [], last = 'failed', marks = {} }: Before = {},
+  { results = [], partials = [], last = 'failed', marks = {}, inputs = [] }: Before = {},
 ): Promise<readonly string[]> {
   const records = [1, 2, 3].map((attempt) => ({
     record: {
@@ -58,6 +59,7 @@ async function lacks(
     scope: SCOPE,
     root: { fd, path: dir },
     history: unionOf(records, undefined),
+    inputs: new Set(inputs),
     log: { warn: (message: string) => void warned.push(message) } as unknown as Log,
     signal: new AbortController().signal,
   };
@@ -115,6 +117,18 @@ it('is no file that is still in the work directory', async () => {
   fs.writeFileSync(path.join(dir, 'traj'), 'all that was written');
   expect(await lacks([behind('traj', true)])).toEqual([]);
   expect(warned).toEqual([]);
+});
+
+it('is a file that this start has fetched as an input', async () => {
+  fs.writeFileSync(path.join(dir, 'state'), 'an older state');
+  expect(await lacks([behind('state', true)], { inputs: ['state'] })).toEqual(['state true 2']);
+});
+
+it('is a file that was open, also when a later attempt has stored the rest of it', async () => {
+  const results = [stored('traj', { attempt: 3 }), stored('frame', { attempt: 3 })];
+  expect(await lacks([behind('traj', true), behind('frame', false)], { results })).toEqual(['traj true 2']);
+  put('traj', 'run-3', '11');
+  expect(await lacks([behind('traj', true)], { last: 'checkpoint' })).toEqual(['traj true 2']);
 });
 
 it('is a local file that is empty, or that holds only what was stored of it before', async () => {

@@ -22,7 +22,7 @@ export type Description = Common &
     | { readonly kind: 'inotify'; readonly inotify: InotifyInstance }
     | { readonly kind: 'epoll'; readonly followed: Set<number>; isReadable: boolean }
     | { readonly kind: 'pidfd'; readonly pid: number }
-    | { readonly kind: 'pipe' }
+    | { readonly kind: 'pipe'; readonly readEnd: Description | undefined; isReadable: boolean }
   );
 
 export const O = {

@@ -247,15 +247,20 @@ export class Kernel {
     description.references += 1;
   }
 
-  openSpecial(process: SimProcess, kind: 'inotify' | 'epoll' | 'pipe'): number {
+  openSpecial(process: SimProcess, kind: 'inotify' | 'epoll'): number {
     if (kind === 'inotify') {
       const { mostQueuedEvents, count } = this.#options;
       const inotify = new InotifyInstance(mostQueuedEvents, () => count('inotify overflow'));
       return this.#install(process, { kind, inotify, references: 0 });
     }
-    if (kind === 'epoll')
-      return this.#install(process, { kind, followed: new Set(), isReadable: false, references: 0 });
-    return this.#install(process, { kind, references: 0 });
+    return this.#install(process, { kind, followed: new Set(), isReadable: false, references: 0 });
+  }
+
+  /** Nothing is ever written to it: it only hangs up. */
+  openPipe(process: SimProcess): readonly [readEnd: number, writeEnd: number] {
+    const end = { kind: 'pipe', isReadable: false, references: 0 } as const;
+    const reading = this.#install(process, { ...end, readEnd: undefined });
+    return [reading, this.#install(process, { ...end, readEnd: this.description(process, reading) })];
   }
 
   openPidfd(process: SimProcess, pid: number): number | undefined {
@@ -327,6 +332,10 @@ export class Kernel {
     description.references -= 1;
     if (description.references > 0) return;
     if (description.kind === 'inotify') description.inotify.close();
+    if (description.kind === 'pipe' && description.readEnd?.kind === 'pipe') {
+      description.readEnd.isReadable = true;
+      description.readEnd.onReadable?.();
+    }
     if (description.kind !== 'file') return;
     const { inode, dentry, flags } = description;
     if (inode.lockedBy === description) inode.lockedBy = undefined;

@@ -2,7 +2,7 @@
 // and reports what must never happen. It believes records only where they promise something.
 import { createHash } from 'node:crypto';
 import type { SimProcess } from '../machine/process.ts';
-import { type State, stateIn } from '../program/content.ts';
+import { roundsIn, type State, stateIn } from '../program/content.ts';
 import { nameIn } from '../program/task.ts';
 import type { Fault, FilePlan, Plan } from '../program/plan.ts';
 import { isCalm } from '../store/network.ts';
@@ -27,6 +27,8 @@ interface Closed {
   readonly order: number;
   /** The attempt of the schedule, from 1 on. */
   readonly attempt: number;
+  /** The close before it with the same content. */
+  readonly before?: Closed | undefined;
 }
 
 /** What went wrong in an attempt. */
@@ -69,7 +71,7 @@ interface UnderName {
 export class Oracle {
   readonly findings: Finding[] = [];
   readonly #options: OracleOptions;
-  /** What programs have closed themselves, by content. */
+  /** What programs have closed themselves, by content: the last close with it. */
   readonly #closed = new Map<string, Closed>();
   /** The last close, by path. */
   readonly #lastClosed = new Map<string, Closed>();
@@ -116,7 +118,7 @@ export class Oracle {
       if (!this.#closed.has(content)) this.#closed.set(content, { ...now, order: GONE });
       return;
     }
-    const one = { ...now, order: (this.#order += 1) };
+    const one = { ...now, order: (this.#order += 1), before: this.#closed.get(content) };
     this.#closed.set(content, one);
     this.#lastClosed.set(path, one);
     this.#lastOf.set(one.state?.file ?? path, one);
@@ -233,7 +235,7 @@ export class Oracle {
   /** What an earlier attempt stored under a good name must be kept, under another name. */
   #replaced(key: string, now: UnderName): void {
     const before = this.#underName.get(key);
-    this.#underName.set(key, now);
+    this.#underName.set(key, { ...now, closed: firstSince(now.closed, before?.closed.order) });
     // A stalled machine has no order with others.
     if (before === undefined || before.text === now.text || this.#freezes()) return;
     if (before.closed.attempt === now.closed.attempt) {
@@ -252,6 +254,13 @@ export class Oracle {
   /** The newest task has found the result in this state, and did not write it. */
   #isSkipped(path: string, text: string): boolean {
     return this.#options.plan.skipsPresent === true && this.#found.get(path) === text;
+  }
+
+  /** The newest task has found a part of the result that came with the checkpoint, and did not go on with it. */
+  #hasSkippedPart(path: string, there = ''): boolean {
+    const part = this.#found.get(path) ?? '';
+    const isPart = part !== '' && stateIn(part) === undefined && there.startsWith(part);
+    return this.#options.plan.skipsPresent === true && isPart;
   }
 
   /** A record says that this state of the result may be half-written. */
@@ -322,8 +331,10 @@ export class Oracle {
         );
       // If a leftover process was ended before this task began, an earlier attempt may have seen more of it.
       if (last === undefined || (hasStoppedDaemon && last.order <= this.#begunAt)) continue;
+      this.#judgeHeld(name, there);
       // It was judged when it came there: a program may vouch for what it found.
       if (there !== undefined && stored === undefined) continue;
+      if (this.#hasSkippedPart(name, there)) continue;
       // A machine that was given up may have gone on, and have written last.
       const isOfGone = stored?.order === GONE && stored.atMs >= last.atMs;
       if (stored?.order !== last.order && !isOfGone && !this.#isNamed(name))
@@ -332,6 +343,23 @@ export class Oracle {
           `exit 0, ${name}.${INDEX} holds ${short(there ?? 'nothing')}, and ${shown(last)} was closed last`,
         );
     }
+  }
+
+  /** Nobody writes again what was appended before a checkpoint: the result has it, or the record says what it lacks. */
+  #judgeHeld(name: string, there = ''): void {
+    const { files, rounds } = this.#options.plan;
+    if (!files.some((file) => file.name === name && file.idiom === 'held') || this.#isNamed(name)) return;
+    // What an attempt has stored and a later one replaced is kept, with a warning.
+    const kept = this.#options.keys().filter((key) => key.startsWith(`${name}.${INDEX}.~`));
+    const has = roundsIn([there, ...kept.map((key) => this.#options.objectAt(key))].join(''));
+    const lacks = rounds.flatMap(({ writes }, at) =>
+      writes.some(({ file }) => file === name) && !has.has(at + 1) ? [at + 1] : [],
+    );
+    if (lacks.length > 0)
+      this.#find(
+        'lost-before-checkpoint',
+        `exit 0, and ${name}.${INDEX} has nothing of round ${lacks.join()}`,
+      );
   }
 
   /** True if the state is stored, whatever its name. */
@@ -458,7 +486,7 @@ export class Oracle {
       const closed = content === undefined ? undefined : this.#closed.get(content);
       const before = this.#promised.get(path);
       if (!this.#isLate && closed !== undefined && closed.order > (before?.order ?? 0))
-        this.#promised.set(path, closed);
+        this.#promised.set(path, firstSince(closed, before?.order));
     }
     for (const generation of record.generations) this.#judge(generation);
   }
@@ -563,6 +591,13 @@ export class Oracle {
   #find(rule: string, what: string): void {
     this.findings.push({ rule, atMs: this.#options.nowMs(), what });
   }
+}
+
+/** The first close with this content that is not older than that: more than this one nobody knows of an object. */
+function firstSince(closed: Closed, order = 0): Closed {
+  let first = closed;
+  while (first.before !== undefined && first.before.order >= order) first = first.before;
+  return first;
 }
 
 function isGood(generation: Generation): boolean {

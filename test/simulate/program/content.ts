@@ -20,6 +20,12 @@ export function contentOf(state: State, fillBytes: number): string {
   return `<${file} r${round} v${version}/${versions} s${serial} n${fillBytes} ${'x'.repeat(fillBytes)}>`;
 }
 
+/** The rounds of which the content has an entry: each was appended. */
+export function roundsIn(content: string): ReadonlySet<number> {
+  const entries = content.split(/(?=<)/).flatMap((entry) => stateIn(entry) ?? []);
+  return new Set(entries.map(({ round }) => round));
+}
+
 /** The state in a content; the last one if several were appended. Undefined if there is none, or only a part of one. */
 export function stateIn(content: string): State | undefined {
   const match = WHOLE.exec(content.slice(content.lastIndexOf('<')));

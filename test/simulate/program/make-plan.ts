@@ -48,6 +48,8 @@ export function makePlan(seed: number): Plan {
   const apart = new Random(seed ^ 0xdead);
   const make = new Random(seed ^ 0x3a4e);
   const shell = new Random(seed ^ 0x5e11);
+  const back = new Random(seed ^ 0xbac1);
+  const log = new Random(seed ^ 0x10c5);
   const isQuick = quick.chance(0.08);
   const withinTick = quick.chance(0.5);
   const files = isQuick ? chosen.map((file): FilePlan => ({ ...file, idiom: 'in-place' })) : chosen;
@@ -80,9 +82,16 @@ export function makePlan(seed: number): Plan {
   if (death !== undefined) attempts.unshift({ faults: death.faults });
   if (survived !== undefined)
     attempts.unshift({ faults: [deathBefore(times.closesAtMs[survived] ?? 0, shell)] });
-  const deaf =
+  const struck =
     isFaulty && !missesSome && random.chance(0.35) ? makeDeaf(files, times, attempts[0], random) : [];
+  const results = files.filter(({ role }) => role === 'result');
+  const returns = !missesSome && results.length > 0 && back.chance(0.08);
+  const deaf = returns && isFaulty ? [...struck, ...makeDeaf(results, times, undefined, back)] : struck;
   const weather = { ...air, deaf, outages: [...outages, ...(death?.outages ?? [])] };
+  const skips = make.chance(0.06);
+  const held = skips || isQuick || !log.chance(0.1) ? undefined : pickHeld(results, rounds, log);
+  if (held !== undefined && isFaulty && !missesSome)
+    attempts.unshift(...makeAfterCheckpoint(files, rounds, times, log));
   const mostQueuedEvents = missesSome || random.chance(0.1) ? random.pick([1, 2, 4, 8, 16]) : 16_384;
   return {
     seed,
@@ -95,13 +104,13 @@ export function makePlan(seed: number): Plan {
     honoursIfMatch: random.chance(0.7),
     rotates,
     directory,
-    files,
+    files: files.map((file) => (file === held ? { ...file, idiom: 'held' } : file)),
     rounds,
     shellMs,
     attempts,
     sameWorkdir: random.chance(0.3),
     // Only a machine that keeps its disk has results at the beginning.
-    ...(make.chance(0.06) ? { sameWorkdir: true, skipsPresent: true } : {}),
+    ...(skips ? { sameWorkdir: true, skipsPresent: true } : {}),
     weather,
     options: [
       ...makeOptions(random),
@@ -111,6 +120,7 @@ export function makePlan(seed: number): Plan {
     ...(isQuick ? SLOWEST_TICK : {}),
     ...(make.chance(0.1) ? WHOLE_SECONDS : {}),
     ...(make.chance(0.05) ? { putsTimesBack: true } : {}),
+    ...(returns ? { returns } : {}),
     mostQueuedEvents,
   };
 }
@@ -268,6 +278,40 @@ function makeUnheard(closesAtMs: number, random: Random): { faults: Fault[]; out
   const ms = random.int(50_000) + 5000;
   if (random.chance(0.5)) return { faults: [death], outages: [{ fromMs, untilMs: fromMs + ms }] };
   return { faults: [death, { kind: 'sidecar-stalls', atMs: fromMs, ms }], outages: [] };
+}
+
+/** A result that the task may hold open: no daemon writes it. */
+function pickHeld(
+  results: readonly FilePlan[],
+  rounds: readonly Round[],
+  random: Random,
+): FilePlan | undefined {
+  const isDaemons = ({ name }: FilePlan): boolean =>
+    rounds.some(({ writes }) => writes.some(({ file, daemon }) => file === name && daemon === true));
+  const own = results.filter((file) => !isDaemons(file));
+  return own.length === 0 ? undefined : random.pick(own);
+}
+
+/** Attempts that die as soon as they have closed a member, while the sidecar may be busy. */
+function makeAfterCheckpoint(
+  files: readonly FilePlan[],
+  rounds: readonly Round[],
+  { closesAtMs }: Times,
+  random: Random,
+): { faults: Fault[] }[] {
+  const members = new Set(files.filter(({ role }) => role === 'member').map(({ name }) => name));
+  const written = rounds.flatMap(({ writes }) => writes.map(({ file }) => file));
+  const atMs = closesAtMs.filter((_, n) => members.has(written[n] ?? ''));
+  if (atMs.length === 0) return [];
+  return Array.from({ length: 1 + random.int(2) }, () => {
+    const diesAtMs = random.pick(atMs) + random.ms(1, 100);
+    const stalls: Fault = {
+      kind: 'sidecar-stalls',
+      atMs: Math.max(0, diesAtMs - 200),
+      ms: random.ms(300, 1000),
+    };
+    return { faults: [...(random.chance(0.5) ? [stalls] : []), { kind: 'task-dies', atMs: diesAtMs }] };
+  });
 }
 
 /** The program dies while it writes. */

@@ -2,8 +2,8 @@
 // it holds all that is chosen before the run; what is chosen during the run comes from the seed alone.
 import type { Weather } from '../store/network.ts';
 
-/** How a file gets its content. */
-export type Idiom = 'in-place' | 'rename' | 'append';
+/** How a file gets its content. `held`: it is open, and appended to, from the task's beginning to its end. */
+export type Idiom = 'in-place' | 'rename' | 'append' | 'held';
 
 export interface Write {
   /** The name of a file in `files`. */
@@ -83,6 +83,8 @@ export interface Plan {
   readonly sameWorkdir: boolean;
   /** After each close it puts the file's mtime back, as cp -p and tar do: all states of a file have the same one. */
   readonly putsTimesBack?: boolean;
+  /** Now and then a result gets the content again that it had before the last one. */
+  readonly returns?: boolean;
   /** Like make(1), the program does not write a result that is there when it begins. */
   readonly skipsPresent?: boolean;
   readonly weather: Weather;

@@ -67,6 +67,7 @@ function* plainer(plan: Plan): Generator<Plan> {
   if (plan.skipsPresent === true) yield { ...plan, skipsPresent: false };
   else if (plan.sameWorkdir) yield { ...plan, sameWorkdir: false };
   if (plan.putsTimesBack === true) yield { ...plan, putsTimesBack: false };
+  if (plan.returns === true) yield { ...plan, returns: false };
   if (!plan.honoursIfMatch) yield { ...plan, honoursIfMatch: true };
   if (plan.directory !== undefined) yield { ...plan, directory: undefined };
   if (plan.shellMs !== undefined) yield { ...plan, shellMs: undefined };

@@ -55,10 +55,12 @@ export function runTask(process: SimProcess, options: TaskOptions): void {
   const first = firstRound(plan, found);
   const rounds = plan.skipsPresent === true ? withoutPresent(plan, found) : plan.rounds;
   const steps = [
+    step(0.01, () => openHeld(process, options)),
     ...stepsAfterCheckpoint(rounds[first - 2], first - 1, { process, options }),
     ...rounds.slice(first - 1).flatMap((round, n) => stepsOf(round, first + n, process, options)),
   ];
   carryOut(steps, process, () => {
+    closeHeld(process, options);
     oracle.ended(process);
     theWorld().kernel.exit(process, 0);
   });
@@ -227,11 +229,11 @@ function stepsOfWrite(write: Write, file: FilePlan, round: number, doer: Doer): 
   let text = '';
   const closes = Array.from({ length: write.versions }, (_, at) => {
     const makeText = (): string => {
-      if (at === 0 || write.isSame !== true)
-        text = textOf(write, file, { round, version: at + 1 }, doer.options);
+      if (at === 0 || write.isSame !== true) text = textOf(write, file, { round, version: at + 1 }, doer);
       return text;
     };
-    return stepsOfClose(write, file, { round, at, makeText }, doer);
+    const toSteps = file.idiom === 'held' ? stepsOfEntry : stepsOfClose;
+    return toSteps(write, file, { round, at, makeText }, doer);
   });
   return [...child, ...closes.flat()];
 }
@@ -240,16 +242,70 @@ function textOf(
   { versions, isSame }: Write,
   file: FilePlan,
   { round, version }: Pick<State, 'round' | 'version'>,
-  { nextSerial }: TaskOptions,
+  { process, options }: Doer,
 ): string {
-  const last = isSame === true ? { version: 1, versions: 1 } : { version, versions };
-  return contentOf({ file: file.name, round, ...last, serial: nextSerial() }, file.fillBytes);
+  const { plan, nextSerial } = options;
+  const before = texts.get(process) ?? new Map<string, readonly string[]>();
+  texts.set(process, before);
+  const [last = '', elder] = before.get(file.name) ?? [];
+  const isBack = plan.returns === true && file.role === 'result' && !APPENDS.has(file.idiom);
+  if (isBack && elder !== undefined && elder !== '' && theWorld().random.chance(0.5)) {
+    before.set(file.name, [elder, last]);
+    return elder;
+  }
+  const newest = isSame === true ? { version: 1, versions: 1 } : { version, versions };
+  const text = contentOf({ file: file.name, round, ...newest, serial: nextSerial() }, file.fillBytes);
+  before.set(file.name, [text, last]);
+  return text;
 }
+
+const APPENDS: ReadonlySet<FilePlan['idiom']> = new Set(['append', 'held']);
+
+/** By process and file, the last two texts, the newest first. */
+const texts = new WeakMap<SimProcess, Map<string, readonly string[]>>();
 
 interface Close {
   readonly round: number;
   readonly at: number;
   readonly makeText: () => string;
+}
+
+/** By process, the descriptors of held files. */
+const held = new WeakMap<SimProcess, ReadonlyMap<string, number>>();
+
+function openHeld(process: SimProcess, { plan, oracle }: TaskOptions): void {
+  const { kernel } = theWorld();
+  const names = plan.files.filter(({ idiom }) => idiom === 'held').map(({ name }) => name);
+  const open = (name: string): number => {
+    oracle.opened(name);
+    return kernel.open(process, `${process.cwd}/${name}`, O.WRONLY | O.CREAT | O.APPEND);
+  };
+  held.set(process, new Map(names.map((name) => [name, open(name)])));
+}
+
+function closeHeld(process: SimProcess, { oracle }: TaskOptions): void {
+  for (const [name, fd] of held.get(process) ?? []) {
+    const content = contentIn(process, fd);
+    theWorld().kernel.close(process, fd);
+    oracle.closed(name, content);
+  }
+}
+
+/** Writes one entry, in two parts. */
+function stepsOfEntry(write: Write, file: FilePlan, { at, makeText }: Close, { process }: Doer): Step[] {
+  const append = (text: string): void => {
+    const fd = held.get(process)?.get(file.name) ?? -1;
+    theWorld().kernel.write(process, fd, Buffer.from(text), null);
+  };
+  let rest = '';
+  return [
+    step(at === 0 ? write.beforeMs : write.betweenMs, () => {
+      const text = makeText();
+      rest = text.slice(text.length / 2);
+      append(text.slice(0, text.length / 2));
+    }),
+    step(write.openMs, () => append(rest)),
+  ];
 }
 
 function stepsOfClose(

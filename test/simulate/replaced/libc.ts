@@ -38,9 +38,29 @@ export function bindLibc(prototype: string): {
     async: (...args: unknown[]): void => {
       const then = args.pop() as (error: Error | null, result: number) => void;
       const world = theWorld();
+      if (prototype.startsWith('int poll(')) return waitFor(args[0] as Buffer, () => then(null, 1));
       world.after(world.diskMs(), () => then(null, call(...args)));
     },
   });
+}
+
+/** poll(2) without a limit, for descriptors that become readable. */
+function waitFor(list: Buffer, then: () => void): void {
+  const world = theWorld();
+  const { process, kernel } = world;
+  let isOver = false;
+  const wake = (): void => {
+    if (isOver) return;
+    isOver = true;
+    const ms = world.random.chance(world.lateWakes) ? world.random.ms(1, 300) : world.diskMs();
+    world.scheduler.at(Math.max(world.nowMs, process.stalledUntilMs) + ms, process, then);
+  };
+  for (let at = 0; at < list.length; at += POLLFD_BYTES) {
+    const description = kernel.description(process, list.readInt32LE(at));
+    const source = description.kind === 'inotify' ? description.inotify : description;
+    source.onReadable = wake;
+    if ('isReadable' in source && source.isReadable) wake();
+  }
 }
 
 function run(name: string, args: readonly unknown[]): number {
@@ -65,6 +85,8 @@ function textOf(name: Buffer): string {
   return name.toString('utf8').replace(/\0.*$/s, '');
 }
 
+/** struct pollfd */
+const POLLFD_BYTES = 8;
 const F_SETLEASE = 1024;
 const F_RDLCK = 0;
 const LOCK_UN = 8;
@@ -133,9 +155,9 @@ const CALLS: Readonly<Record<string, Call>> = {
     return 0;
   },
   pipe2: (process: SimProcess, ends: Buffer) => {
-    const { kernel } = theWorld();
-    ends.writeInt32LE(kernel.openSpecial(process, 'pipe'), 0);
-    ends.writeInt32LE(kernel.openSpecial(process, 'pipe'), 4);
+    const [readEnd, writeEnd] = theWorld().kernel.openPipe(process);
+    ends.writeInt32LE(readEnd, 0);
+    ends.writeInt32LE(writeEnd, 4);
     return 0;
   },
   dup3: (process: SimProcess, from: number, to: number) => {
