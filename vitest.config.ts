@@ -42,6 +42,8 @@ export default defineConfig({
     maxWorkers: 2,
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
+    globalSetup: ['test/hung-files.ts'],
+    setupFiles: ['test/process-title.ts'],
     // Bounds are for hangs. No test is tried again: one that fails now and then shows a race, in it or in capture.
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -10,7 +10,8 @@ export default defineConfig({
     CAPTURE_ROOT: JSON.stringify(import.meta.dirname),
   },
   test: {
-    globalSetup: ['test/real/bucket.ts'],
+    globalSetup: ['test/real/bucket.ts', 'test/hung-files.ts'],
+    setupFiles: ['test/process-title.ts'],
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
     testTimeout: 180_000,
