@@ -217,26 +217,32 @@ async function keepOlder(
   { prior, older, md5 }: Replacement,
   signal?: AbortSignal,
 ): Promise<PublishedResult['kept']> {
-  const { store, scope } = publisher;
   if (older === undefined || (md5 !== undefined && older.meta['md5'] === md5)) return undefined;
   // A sidecar of this very task pushed it, and died before it could record it. So it was never reclaimed, and the task
   // itself has continued from it.
   if (older.meta['run'] === publisher.runToken && older.meta['push'] !== prior.push) return undefined;
-  // A record may name the largest number: then the first free one is taken.
-  let n = job.keptN < MOST_NUMBER ? job.keptN + 1 : 1;
-  while ((await taken(n)) !== undefined) n += 1;
-  const key = keptKey(job.path, scope, n, prior.compressed);
   reached('keep.before-copy');
-  await store.copy(prior.key, key, signal);
+  const done = await copyToKept(publisher, job, prior, signal);
   reached('keep.after-copy');
-  return { key, n };
+  return done;
+}
 
-  async function taken(candidate: number): Promise<unknown> {
-    return (
-      (await store.head(keptKey(job.path, scope, candidate, true), signal)) ??
-      (await store.head(keptKey(job.path, scope, candidate, false), signal))
-    );
-  }
+/** Copies an object of the path to its first free `.~n~`. `from`: a staged object, or what stands under its name. */
+export async function copyToKept(
+  { store, scope }: Pick<ResultPublisher, 'store' | 'scope'>,
+  { path, keptN }: Pick<ResultJob, 'path' | 'keptN'>,
+  from: Pick<StoredFile, 'key' | 'compressed'>,
+  signal?: AbortSignal,
+): Promise<{ readonly key: string; readonly n: number }> {
+  const isTaken = async (n: number): Promise<boolean> =>
+    (await store.head(keptKey(path, scope, n, true), signal)) !== undefined ||
+    (await store.head(keptKey(path, scope, n, false), signal)) !== undefined;
+  // A record may name the largest number: then the first free one is taken.
+  let n = keptN < MOST_NUMBER ? keptN + 1 : 1;
+  while (await isTaken(n)) n += 1;
+  const key = keptKey(path, scope, n, from.compressed);
+  await store.copy(from.key, key, signal);
+  return { key, n };
 }
 
 interface Replacement {

@@ -264,6 +264,37 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
     expect(last()?.left.map(({ path: name }) => name)).toEqual(['r.dat']);
   });
 
+  it.each([
+    ['kept beside a result that holds only what followed it', 'echo 2 >> r.dat', '2\n', '1\n'],
+    ['kept beside a result that begins otherwise', 'echo 01 > r.dat', '01\n', '1\n'],
+    [
+      'deleted once a result is stored that begins with it',
+      'echo 1 > r.dat; echo 2 >> r.dat',
+      '1\n2\n',
+      undefined,
+    ],
+  ])('what a result held when its checkpoint was taken is %s', async (_, script, result, kept) => {
+    const options = ['-r', '*.dat', '-k', 'k.chk'];
+    const first = ground.run(options, `echo 1 | cat > r.dat; ${CHECKPOINT}; ${WAIT}`);
+    await until(
+      () => last()?.generations.length === 1 && staged().length > 0,
+      'the checkpoint and the result',
+    );
+    killTree(first.pid);
+    await first.status;
+    ground.freshWork();
+    // An attempt that stores what follows, and no checkpoint.
+    await end(options, `${script}; exit 6`, 6);
+    ground.freshWork();
+    const third = await end(options, script);
+    expect(ground.text('r.dat.0')).toBe(result);
+    expect(staged()).toEqual([]);
+    const older = ground.keys().filter((key) => key.startsWith('r.dat.0.~'));
+    expect(older.map(ground.text)).toEqual(kept === undefined ? [] : [kept]);
+    if (kept !== undefined) expect(third.stderr()).toContain(`r.dat of attempt 1 (2 B) kept as ${older[0]}`);
+    expect(last()?.left).toEqual([]);
+  });
+
   it('a result that is stored only beside its key, and that a good checkpoint followed, gets its good name', async () => {
     const options = ['-r', '*.dat', '-k', 'k.chk'];
     const first = ground.run(options, `${ENDED}; ${CHECKPOINT}; until [ -e go ]; do :; done; exit 6`);

@@ -114,9 +114,8 @@ export async function withMd5(
   if (there.md5 !== undefined) return { ...there, md5: there.md5 };
   const md5 = newMd5();
   let bytes = 0;
-  const body = objectStream(store, there.key, { parallel: 1, sizeHintBytes: there.storedSize, signal });
   try {
-    for await (const piece of there.compressed ? decompressStream(body) : body) {
+    for await (const piece of contentOf(store, there, signal)) {
       md5.update(piece);
       bytes += piece.length;
       if (bytes > there.size) return undefined;
@@ -126,6 +125,35 @@ export async function withMd5(
     return undefined; // broken frames, or gone
   }
   return bytes === there.size ? { ...there, md5: md5.digest() } : undefined;
+}
+
+/** The bytes of the file, decompressed. Throws where the object is gone or damaged. */
+function contentOf(
+  store: Store,
+  { key, storedSize, compressed }: Pick<WholeObject, 'key' | 'storedSize' | 'compressed'>,
+  signal: AbortSignal,
+): AsyncIterable<Uint8Array> {
+  const body = objectStream(store, key, { parallel: 1, sizeHintBytes: storedSize, signal });
+  return compressed ? decompressStream(body) : body;
+}
+
+/** True if the stored result begins with these bytes: then it lacks nothing of them. */
+export async function beginsWith(
+  store: Store,
+  result: StoredFile,
+  { md5, ...part }: StoredFile,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (result.size < part.size) return false;
+  const first = newMd5();
+  let leftBytes = part.size;
+  for await (const piece of contentOf(store, result, signal)) {
+    first.update(piece.subarray(0, leftBytes));
+    leftBytes -= Math.min(leftBytes, piece.length);
+    if (leftBytes === 0) break;
+  }
+  const wanted = await withMd5(store, { ...part, md5: md5 === '' ? undefined : md5 }, signal);
+  return leftBytes === 0 && first.digest() === wanted?.md5;
 }
 
 /**

@@ -17,6 +17,7 @@ import { bornNsOf } from '../../native/files.ts';
 import { inShortTurns } from '../../native/turns.ts';
 import { ABSENT } from '../../store/contract/store.ts';
 import {
+  copyToKept,
   type Prior,
   priorOf,
   promoteResult,
@@ -365,6 +366,15 @@ export class Results {
     });
   }
 
+  /** Keeps an earlier attempt's staged object as `.~n~`, beside the result that does not contain it. */
+  keepEarlier(partial: StoredFile, signal: AbortSignal): Promise<void> {
+    const { path } = partial;
+    return this.#inTurn(path, async () => {
+      const job = { path, keptN: this.#context.ledger.keptOf(path) };
+      this.#noteKept(path, await copyToKept(this.#publisher, job, partial, signal), partial);
+    });
+  }
+
   /** A dead sidecar's request to delete what it had staged may still arrive: no key is used again. */
   #takeNumber(path: RelPath): number {
     const { resumed, ledger } = this.#context;
@@ -457,9 +467,8 @@ export class Results {
     this.copies.note(path, { fingerprint, closes, isOurs });
   }
 
-  #noteKept(path: RelPath, kept: { key: string; n: number }): void {
+  #noteKept(path: RelPath, kept: { key: string; n: number }, known = this.#known(path)): void {
     const { ledger, log } = this.#context;
-    const known = this.#known(path);
     ledger.noteKept(path, kept.n);
     if (!this.#row(path).isOlderKept) this.#olderKept += 1;
     this.#note(path, { isOlderKept: true });

@@ -97,7 +97,7 @@ export class Unsaved {
       // In what only a scan has found after a death, nobody knows what was written before what.
       const isUnknown = upTo === undefined && !isProven;
       const open = !followed && (isUnknown || wasOpen(stateOf(path), upTo));
-      if (followed || open) add(path, fingerprint, file.push, { open, followed });
+      if (followed || open || wasThere(close, upTo)) add(path, fingerprint, file.push, { open, followed });
     }
     for (const { path, open: isOpen } of this.look('result')) {
       const open = isOpen || wasOpen(stateOf(path), upTo);
@@ -150,4 +150,9 @@ export class Unsaved {
 function wasOpen({ lastClose }: Pick<FileState, 'lastClose'>, upTo: number | undefined): boolean {
   if (lastClose?.since === undefined || upTo === undefined) return false;
   return lastClose.since < upTo && upTo < lastClose.seq;
+}
+
+/** True if the file was opened again, and closed after that number: what it held before may be in no other object. */
+function wasThere(close: Close | undefined, upTo: number | undefined): boolean {
+  return close?.how === 'close' && close.since === undefined && close.seq > (upTo ?? Infinity);
 }

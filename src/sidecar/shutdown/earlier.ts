@@ -12,7 +12,7 @@ import { type RelPath, showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { listRecords } from '../../records/list.ts';
 import { readDropped, readNewest } from '../../records/read.ts';
-import { mayBeOverwritten, unrecordedResult } from '../queue/overwritten.ts';
+import { beginsWith, mayBeOverwritten, unrecordedResult } from '../queue/overwritten.ts';
 import { unrecordedPartials, unrecordedPartialsBelow } from '../queue/partials.ts';
 import type { Needs } from '../run/context.ts';
 import type { FinishParts } from './outcome.ts';
@@ -86,6 +86,9 @@ export async function resolveEarlier(
   });
   const unnamed: StoredFile[] = [];
   for (const partial of whole) if (!(await promote(parts, partial, signal))) unnamed.push(partial);
+  for (const partial of obsolete)
+    if (isBeforeResume(context, partial) && !(await keepUnlessContained(parts, partial, signal)))
+      unnamed.push(partial);
   // A result may lack the newest of several states.
   const others = partials.filter(
     ({ path, key, size }) => isLacking.has(path) && size > 0 && !lacking.some((one) => one.key === key),
@@ -100,7 +103,7 @@ export async function resolveEarlier(
     left: leftIn(found),
     // Whole results that could not get their name now can get it then.
     isLasting: unnamed.length === 0,
-    obsolete: [...obsolete, ...whole.filter((partial) => !unnamed.includes(partial))].map(({ key }) => key),
+    obsolete: [...obsolete, ...whole].filter((one) => !unnamed.includes(one)).map(({ key }) => key),
   };
 }
 
@@ -217,6 +220,28 @@ async function promote(
     return true;
   } catch (error) {
     log.debug(`${partial.key} keeps its name: ${reasonOf(error)}`);
+    return false;
+  }
+}
+
+/** True if a task that has resumed may have written only what follows these bytes. */
+function isBeforeResume({ lacking }: EarlierContext, { path, attempt, size }: StoredFile): boolean {
+  return size > 0 && lacking.some((one) => one.path === path && attempt <= one.attempt);
+}
+
+/** False if it is unknown whether the stored result contains these bytes, and they could not be kept beside it. */
+async function keepUnlessContained(
+  { context: { ledger, store, log }, results }: FinishParts,
+  partial: StoredFile,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const result = ledger.results.get(partial.path);
+  try {
+    if (result === undefined || !(await beginsWith(store, result, partial, signal)))
+      await results.keepEarlier(partial, signal);
+    return true;
+  } catch (error) {
+    log.debug(`${partial.key} stays: ${reasonOf(error)}`);
     return false;
   }
 }

@@ -47,13 +47,18 @@ export async function findLacking(job: LackingJob, generation: Generation): Prom
   const behind = resultsBehind(generation).filter((one) => !stands(job, one));
   const saved = await pLimit(LOOKS_AT_ONCE).map(behind, (one) => storedOf(job, one, generation.attempt));
   const lost = behind.filter((_, at) => saved[at] === undefined);
-  const lacking = lackingAfter(generation, lost);
+  // What a later attempt has stored may be only the rest of it.
+  const replaced = behind.filter((_, at) => (saved[at]?.attempt ?? 0) > generation.attempt);
+  const lacking = lackingAfter(generation, [...lost, ...replaced]);
   const unrecorded = await unrecordedPartials(
     job,
     lacking.map(({ path }) => path),
   );
   const partials = [...job.history.partials, ...unrecorded].toSorted(oldestFirst);
-  const found = withPartials(lacking, lost, { partials, isProof: isProofOfLife(generation) });
+  const found = withPartials(lacking, [...lost, ...replaced], {
+    partials,
+    isProof: isProofOfLife(generation),
+  });
   const isNew = new Set(lost.map(({ path }) => path));
   tellLost(
     job.log,

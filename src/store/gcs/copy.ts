@@ -17,6 +17,9 @@ import { generationOf } from './outcome.ts';
 /** A source that could not be deleted must not delay a push. */
 const DELETE_BUDGET_MS = 5000;
 
+/** How often somebody may replace the target between the look and the copy. */
+const MOST_LOOKS = 10;
+
 export interface Copy {
   readonly from: string;
   readonly to: string;
@@ -66,12 +69,16 @@ async function copyTo(
   precondition: Precondition,
 ): Promise<PutOutcome> {
   if (precondition.kind !== 'any') return copyOver({ bucket, copy, source, precondition });
-  for (;;) {
+  for (let n = 0; n < MOST_LOOKS; n += 1) {
     // Without a condition a late copy could undo a newer object.
     const there = await look(bucket, copy.to, { signal: copy.signal });
     const outcome = await copyOver({ bucket, copy, source, precondition: exactly(there) });
     if (outcome.kind === 'stored') return outcome;
   }
+  throw new StoreError(
+    'transient',
+    `${copy.to} was replaced by another each time that it was to be copied to`,
+  );
 }
 
 interface CopyJob {

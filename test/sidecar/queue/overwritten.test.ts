@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { StoredFile } from '../../../src/model/format/records.ts';
-import { movedTo, storedNow, withMd5 } from '../../../src/sidecar/queue/overwritten.ts';
+import { beginsWith, movedTo, storedNow, withMd5 } from '../../../src/sidecar/queue/overwritten.ts';
 import type { Store } from '../../../src/store/contract/store.ts';
 import { memoryStore } from '../../support/memory-store.ts';
 
@@ -76,4 +76,23 @@ it('an object that was moved aside after a death is found by its push id, whatev
   expect(await moved()).toBeUndefined();
   await store.put('r.dat.3.partial-1.~4~', Buffer.from('abc'), { meta: { push: 'one' } });
   expect(await moved()).toBe('r.dat.3.partial-1.~4~');
+});
+
+it.each([
+  ['the same bytes', 'one two', true],
+  ['fewer', 'one', true],
+  ['none', '', true],
+  ['more', 'one two three', false],
+  ['others', 'one too', false],
+  ['what it holds later', 'two', false],
+])('a stored result begins with %s: %j %s', async (_, part, expected) => {
+  const store = memoryStore();
+  await store.put('r.dat.3', Buffer.from('one two'), { meta: {} });
+  await store.put('r.dat.3.partial-1', Buffer.from(part), { meta: {} });
+  const result = { ...RECORDED, size: 7, storedSize: 7 };
+  const left = { ...RECORDED, key: 'r.dat.3.partial-1', size: part.length, storedSize: part.length };
+  const md5 = createHash('md5').update(part).digest('hex');
+  expect(await beginsWith(store, result, { ...left, md5 }, never)).toBe(expected);
+  // No record names it: then its bytes are read.
+  expect(await beginsWith(store, result, { ...left, md5: '' }, never)).toBe(expected);
 });

@@ -241,6 +241,7 @@ describe('a set is ahead of', () => {
     expect(named).toEqual([
       ['r.open', true, undefined],
       ['r.scanned', true, undefined],
+      ['r.again', false, undefined],
       ['r.sent', true, undefined],
     ]);
     // Without an order nobody knows.
@@ -309,6 +310,14 @@ describe('a set is ahead of', () => {
     expect(unsaved.behind(SET)).toEqual([
       { path: 'r.before', open: false, size: 7, mtimeNs: '70', over: [], followed: true },
     ]);
+  });
+
+  it('a staged file that was closed again after it, as the content before may have gone with that', () => {
+    const later: Close = { ...close(CHECKPOINT_MS + 1), since: undefined };
+    stage('r.again', later);
+    stage('r.replaced', { ...later, how: 'rename' });
+    const state = { size: 7, mtimeNs: '70', over: [] };
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.again', open: false, ...state }]);
   });
 
   it('a staged file that stands beside older ones, also under its name: each of them is named', () => {

@@ -94,6 +94,20 @@ describe('a put', () => {
   });
 });
 
+it('a copy over an object that others replace all the time ends as one that may be tried again', async () => {
+  for (const key of ['a', 'other']) await store.put(key, Buffer.from(key), { meta: newMeta() });
+  server.fault = ({ operation }) => {
+    const other = server.object('run7/other');
+    if (operation === 'rewrite' && other !== undefined) server.objects.put('run7/b', other, undefined);
+    return undefined;
+  };
+  await expect(store.copy('a', 'b')).rejects.toMatchObject({
+    kind: 'transient',
+    message: expect.stringContaining('b was replaced by another each time'),
+  });
+  expect(counts('rewrite')).toBe(10);
+});
+
 describe('a body in parts', () => {
   const parts = (): Buffer[] => partsOf(5 * MIB, 5 * MIB, 5 * MIB, 1234);
   const put = (): Promise<string> =>
