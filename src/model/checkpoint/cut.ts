@@ -44,6 +44,8 @@ export interface CutState {
   /** Set if exactly one file is declared or was restored: then each of its closes is a whole set. */
   readonly single: RelPath | undefined;
   readonly lastCloseMs: number;
+  /** When the file of the newest close was written, by its mtime; undefined: unknown. */
+  readonly lastWrittenMs: number | undefined;
   /** True if the newest close was of a file that matches `--checkpoint-last`. */
   readonly lastMatched: boolean;
   /** The directory of the newest file that matches `--checkpoint-last`, if directories rotate. */
@@ -84,6 +86,7 @@ export function newCut(rules: CutRules, known: CutStart): CutState {
     units: inUnits ? (startsMidRound ? unitsLost(units) : units) : undefined,
     single: complete && members.length === 1 ? members[0] : undefined,
     lastCloseMs: -Infinity,
+    lastWrittenMs: undefined,
     lastMatched: false,
     lastDirectory: undefined,
     lastFound: false,
@@ -99,13 +102,15 @@ export interface MemberClose {
   readonly path: RelPath;
   readonly how: ClosedHow;
   readonly atMs: number;
+  /** The file's mtime, ms since the epoch; undefined: unknown. */
+  readonly writtenMs?: number | undefined;
   readonly isLast: boolean;
   /** The number in its name counts checkpoints, not parts of one checkpoint. */
   readonly rotates?: boolean;
 }
 
 export function memberClosed(state: CutState, close: MemberClose): CutState {
-  const { path, how, atMs, isLast, rotates = false } = close;
+  const { path, how, atMs, writtenMs, isLast, rotates = false } = close;
   const { rules, rounds, units, lastMatched } = state;
   const rotation = rules.rotationOf(path);
   // A scan finds files in directory order, not in the order of their closes.
@@ -119,8 +124,10 @@ export function memberClosed(state: CutState, close: MemberClose): CutState {
   const comesAfter = !isLast && !isFound && !isNext && (lastMatched || isSameDirectory);
   const sinceMs = atMs - state.lastCloseMs;
   const roundRules = { kinOf: kinOf(rules), settleMs: rules.settleMs };
-  const next =
-    units === undefined ? closedInRound(rounds, { path, how, sinceMs, rotates }, roundRules) : rounds;
+  // Closes that are read together seem to be of one moment.
+  const pauseMs = Math.max(sinceMs, (writtenMs ?? -Infinity) - (state.lastWrittenMs ?? Infinity));
+  const roundClose = { path, how, sinceMs: pauseMs, rotates };
+  const next = units === undefined ? closedInRound(rounds, roundClose, roundRules) : rounds;
   // The task was suspended in between. The time in which it wrote nothing does not count for the bound.
   const isResumed =
     sinceMs >= BOUND_MS && hasStopped(rounds, sinceMs, rules.settleMs) && next.phase === 'known';
@@ -129,6 +136,7 @@ export function memberClosed(state: CutState, close: MemberClose): CutState {
     rounds: next,
     units: units && rotation !== undefined ? unitsAfter(units, rotation.unit, how, isLast) : units,
     lastCloseMs: atMs,
+    lastWrittenMs: writtenMs,
     lastMatched: !provesNothing && (isLast || (lastMatched && (isFound || isNext))),
     lastFound: isLast ? isFound : state.lastFound,
     afterLast: comesAfter && !state.lastFound ? path : state.afterLast,
@@ -155,6 +163,7 @@ export function closesLost(state: CutState, atMs: number): CutState {
   return {
     ...roundLost(state),
     lastCloseMs: atMs,
+    lastWrittenMs: undefined,
     lastMatched: false,
     said: false,
     staleSinceMs: staleSinceMs ?? atMs,

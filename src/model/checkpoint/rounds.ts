@@ -118,7 +118,7 @@ export function closedInRound(rounds: Rounds, close: RoundClose, { kinOf, settle
     const learned = orderIn(log, settleMs);
     const isTold = learned !== undefined && tellsRounds(learned, log, next.rotating);
     if (isTold && holdsAll(new Set(learned.ids), awaited))
-      return { ...next, phase: 'known', order: learned, log: [], ended: true };
+      return { ...next, phase: 'known', order: learned, log: [], ended: !taughtElsewhere(log, learned) };
     return log.length < LOG_LIMIT ? { ...next, log } : orderLost(next);
   }
   if (order === undefined) return orderLost(next);
@@ -253,11 +253,19 @@ function orderIn(log: readonly Step[], settleMs: number): Order | undefined {
 /**
  * The kernel reports two closes of one file as one if nobody has read the first (inotify(7)). So where rounds follow one
  * another quickly, the end of one may hide the beginning of another that begins with the same file. True if a pause
- * inside this round looks like those between rounds.
+ * inside this round is longer than those of the rounds that taught the order.
  */
-function mayBeginElsewhere([, ...others]: readonly Step[], { betweenMs }: Order): boolean {
-  const longestMs = CLEARLY_LONGER * Math.max(betweenMs, UNCLEAR_MS);
+function mayBeginElsewhere([, ...others]: readonly Step[], { insideMs, betweenMs }: Order): boolean {
+  const longestMs = CLEARLY_LONGER * Math.max(Math.min(insideMs, betweenMs), UNCLEAR_MS);
   return betweenMs < MERGED_WITHIN_MS && others.some(({ sinceMs }) => sinceMs > longestMs);
+}
+
+/** The same for the round with which an order becomes known: the one before it shows how long its pauses are. */
+function taughtElsewhere(log: readonly Step[], order: Order): boolean {
+  const size = order.ids.length;
+  const [, ...before] = log.slice(-2 * size, -size);
+  const insideMs = Math.max(0, ...before.map(({ sinceMs }) => sinceMs));
+  return mayBeginElsewhere(log.slice(-size), { ...order, insideMs });
 }
 
 /** False if all closes may be one round of numbered parts. */

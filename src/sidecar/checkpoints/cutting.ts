@@ -151,7 +151,8 @@ export class Cutting {
     const { lastDirectory } = this.#state;
     const isLast = this.#options.isLast(path);
     const rotates = this.#rotating.countCheckpoints(path);
-    this.#state = memberClosed(this.#state, { path, how, atMs, isLast, rotates });
+    const writtenMs = writtenMsOf(this.#options.context.root, path);
+    this.#state = memberClosed(this.#state, { path, how, atMs, writtenMs, isLast, rotates });
     if (lastDirectory !== undefined) this.#warnAfterLast();
     this.#keepOrder();
     return true;
@@ -397,6 +398,12 @@ function doubtedOf({ ledger, history }: CuttingContext): ReadonlySet<RelPath> {
     one = before !== undefined && before.attempt < attempt ? before : undefined;
   }
   return new Set((restored?.members ?? []).flatMap(({ path, key }) => (keys.has(key) ? [path] : [])));
+}
+
+/** Its mtime, ms since the epoch; undefined if it is gone, or its file system keeps only whole seconds. */
+function writtenMsOf(root: WorkDir, path: RelPath): number | undefined {
+  const ns = BigInt(factsBeneath(root, path)?.mtimeNs ?? 0);
+  return ns % 1_000_000_000n === 0n ? undefined : Number(ns / 1000n) / 1000;
 }
 
 /** A file that could still change without any trace in its state, and for how long. */

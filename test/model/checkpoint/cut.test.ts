@@ -65,6 +65,13 @@ describe('a set of checkpoint files', () => {
     expect(proof(cutGivenUp(taken, state), 1)).toBe('single');
   });
 
+  it('is not proven by closes that were read together, if the files were not written together', () => {
+    const readAtOnce = (apartMs: number): CutState =>
+      closed(closed(known(10), 'a', 1000, { writtenMs: 1000 - apartMs }), 'b', 1000, { writtenMs: 1000 });
+    expect(proof(readAtOnce(90), 1000)).toBe('round');
+    expect(proof(readAtOnce(110), 1000)).toBe('wait 10010');
+  });
+
   it('is proven at the end of a round whose order is known', () => {
     const half = closed(known(10), 'a', 1000);
     expect(proof(half, 5000)).toBe('wait 10010');

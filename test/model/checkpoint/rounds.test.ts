@@ -78,6 +78,18 @@ describe('a round', () => {
       'a b a b a b a b+.2 a b',
       '.....!...!',
     ],
+    [
+      'that pauses inside as no other did, for less than between them',
+      named('a', 'b'),
+      'a b a+.5 b a+.5 b a+.5 b+.2 a+.5 b+.1',
+      '.....!...!',
+    ],
+    [
+      'that pauses inside when it is the third, as the second did not',
+      named('a', 'b'),
+      'a b a+.5 b a+.5 b+.2 a+.5 b+.2',
+      '.......!',
+    ],
     ['that stops inside, as no other did', named('a', 'b'), 'a b a+1 b a+1 b a+1 b+9 a+1 b', '.....!.!.!'],
   ])('%s', (_, rounds, line, expected) => {
     expect(ends(rounds, line)).toBe(expected);
