@@ -169,6 +169,17 @@ describe('a set that is older than the bound', () => {
     expect(cutting.closed('ck-1-1', 'close', nowMs)).toBe(true);
   });
 
+  it('a close tells when its file was written, unless the file system keeps only whole seconds', () => {
+    const file = `${root.path}/ck-1-1`;
+    root.write('ck-1-1', 'x');
+    const written = [1000.25, 1000].map((s) => {
+      fs.utimesSync(file, s, s);
+      cutting.closed('ck-1-1', 'close', nowMs);
+      return cutting.state.lastWrittenMs;
+    });
+    expect(written).toEqual([1_000_250, undefined]);
+  });
+
   it('a file that changes before it is read is named when the set is late, and only once', () => {
     closed('ck-1-1', 'first');
     cutting.givenUp(cutAt(8000), 'ck-1-2');
