@@ -230,6 +230,11 @@ const MUTANTS = {
     search: 'rank(a) - rank(b) || newestFirst(a, b)',
     replace: 'rank(a) - rank(b) || newestFirst(b, a)',
   },
+  'what-a-resume-was-ahead-of-is-deleted': {
+    file: 'src/sidecar/shutdown/earlier.ts',
+    search: 'return size > 0 && lacking.some',
+    replace: 'return size < 0 && lacking.some',
+  },
   'the-sidecar-is-not-replaced': {
     file: 'src/launch/sidecar-process.ts',
     search: 'this.#restart = setTimeout(() => this.start(events), waitMs);',

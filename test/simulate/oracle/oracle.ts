@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { SimProcess } from '../machine/process.ts';
 import { roundsIn, type State, stateIn } from '../program/content.ts';
-import { nameIn } from '../program/task.ts';
+import { APPENDS, nameIn } from '../program/task.ts';
 import type { Fault, FilePlan, Plan } from '../program/plan.ts';
 import { isCalm } from '../store/network.ts';
 import {
@@ -331,7 +331,7 @@ export class Oracle {
         );
       // If a leftover process was ended before this task began, an earlier attempt may have seen more of it.
       if (last === undefined || (hasStoppedDaemon && last.order <= this.#begunAt)) continue;
-      this.#judgeHeld(name, there);
+      this.#judgeAppended(name, there);
       // It was judged when it came there: a program may vouch for what it found.
       if (there !== undefined && stored === undefined) continue;
       if (this.#hasSkippedPart(name, there)) continue;
@@ -346,9 +346,13 @@ export class Oracle {
   }
 
   /** Nobody writes again what was appended before a checkpoint: the result has it, or the record says what it lacks. */
-  #judgeHeld(name: string, there = ''): void {
-    const { files, rounds } = this.#options.plan;
-    if (!files.some((file) => file.name === name && file.idiom === 'held') || this.#isNamed(name)) return;
+  #judgeAppended(name: string, there = ''): void {
+    const { files, rounds, skipsPresent } = this.#options.plan;
+    const isAppended = files.some((file) => file.name === name && APPENDS.has(file.idiom));
+    const ofResult = rounds.flatMap(({ writes }) => writes.filter(({ file }) => file === name));
+    // A daemon may be stopped before it has written.
+    const isLoose = skipsPresent === true || ofResult.some(({ daemon }) => daemon === true);
+    if (!isAppended || isLoose || this.#isNamed(name)) return;
     // What an attempt has stored and a later one replaced is kept, with a warning.
     const kept = this.#options.keys().filter((key) => key.startsWith(`${name}.${INDEX}.~`));
     const has = roundsIn([there, ...kept.map((key) => this.#options.objectAt(key))].join(''));

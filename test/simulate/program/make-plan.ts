@@ -90,7 +90,8 @@ export function makePlan(seed: number): Plan {
   const weather = { ...air, deaf, outages: [...outages, ...(death?.outages ?? [])] };
   const skips = make.chance(0.06);
   const held = skips || isQuick || !log.chance(0.1) ? undefined : pickHeld(results, rounds, log);
-  if (held !== undefined && isFaulty && !missesSome)
+  const isAppended = !skips && !isQuick && results.some(({ idiom }) => idiom === 'append') && log.chance(0.3);
+  if ((held !== undefined || isAppended) && isFaulty && !missesSome)
     attempts.unshift(...makeAfterCheckpoint(files, rounds, times, log));
   const mostQueuedEvents = missesSome || random.chance(0.1) ? random.pick([1, 2, 4, 8, 16]) : 16_384;
   return {

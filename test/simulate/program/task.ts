@@ -259,7 +259,8 @@ function textOf(
   return text;
 }
 
-const APPENDS: ReadonlySet<FilePlan['idiom']> = new Set(['append', 'held']);
+/** What it wrote before stays in the file. */
+export const APPENDS: ReadonlySet<FilePlan['idiom']> = new Set(['append', 'held']);
 
 /** By process and file, the last two texts, the newest first. */
 const texts = new WeakMap<SimProcess, Map<string, readonly string[]>>();
