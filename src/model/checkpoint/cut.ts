@@ -26,6 +26,7 @@ import {
   newRounds,
   type Order,
   orderLost,
+  type RoundClose,
   type Rounds,
 } from './rounds.ts';
 
@@ -124,9 +125,8 @@ export function memberClosed(state: CutState, close: MemberClose): CutState {
   const comesAfter = !isLast && !isFound && !isNext && (lastMatched || isSameDirectory);
   const sinceMs = atMs - state.lastCloseMs;
   const roundRules = { kinOf: kinOf(rules), settleMs: rules.settleMs };
-  // Closes that are read together seem to be of one moment.
-  const pauseMs = Math.max(sinceMs, (writtenMs ?? -Infinity) - (state.lastWrittenMs ?? Infinity));
-  const roundClose = { path, how, sinceMs: pauseMs, rotates };
+  const pauses = pausesOf(sinceMs, writtenMs, state.lastWrittenMs);
+  const roundClose = { path, how, ...pauses, rotates };
   const next = units === undefined ? closedInRound(rounds, roundClose, roundRules) : rounds;
   // The task was suspended in between. The time in which it wrote nothing does not count for the bound.
   const isResumed =
@@ -144,6 +144,20 @@ export function memberClosed(state: CutState, close: MemberClose): CutState {
     said: false,
     staleSinceMs: isResumed ? atMs : (state.staleSinceMs ?? atMs),
   };
+}
+
+/**
+ * The pause before a close, at least and at most: closes that are read together seem to be of one moment, and one that is
+ * read late seems to come after a pause.
+ */
+function pausesOf(
+  readMs: number,
+  writtenMs: number | undefined,
+  lastWrittenMs: number | undefined,
+): Pick<RoundClose, 'sinceMs' | 'leastMs'> {
+  if (writtenMs === undefined || lastWrittenMs === undefined) return { sinceMs: readMs, leastMs: readMs };
+  const apartMs = Math.max(0, writtenMs - lastWrittenMs);
+  return { sinceMs: Math.max(readMs, apartMs), leastMs: Math.min(readMs, apartMs) };
 }
 
 function unitsAfter(units: OpenUnits, unit: string, how: ClosedHow, isLast: boolean): OpenUnits {

@@ -43,19 +43,21 @@ interface Step {
   readonly path: RelPath;
   /** Identifies the path within a round. */
   readonly id: string;
+  /** The time since the close before, at most and at least. */
   readonly sinceMs: number;
+  readonly leastMs: number;
 }
 
 export interface Order {
   readonly ids: readonly string[];
   /** How many rounds followed this order. */
   readonly times: number;
-  /** The longest pause inside the rounds that it was learned from, and the shortest before one of them. */
+  /** The longest pause inside the rounds that it was learned from, at least, and the shortest before one of them. */
   readonly insideMs: number;
   readonly betweenMs: number;
 }
 
-export interface RoundClose extends Pick<Step, 'path' | 'sinceMs'> {
+export interface RoundClose extends Pick<Step, 'path' | 'sinceMs' | 'leastMs'> {
   readonly how: ClosedHow;
   /** The number in its name counts checkpoints. */
   readonly rotates: boolean;
@@ -105,14 +107,14 @@ export function newRounds(
 }
 
 export function closedInRound(rounds: Rounds, close: RoundClose, { kinOf, settleMs }: RoundRules): Rounds {
-  const { path, sinceMs, how, rotates } = close;
+  const { path, sinceMs, leastMs, how, rotates } = close;
   const named = withName(rounds, path, kinOf);
   const next = rotates ? { ...named, rotating: new Set(named.rotating).add(kinOf(path)) } : named;
   const { phase, order, awaited, newest: id = path } = next;
   if (how === 'dir-rename') return placed(next, id);
   // A file found by a scan can only count as the first one of the order.
   if (!isInOrder(how) && (phase !== 'learning' || next.log.length > 0)) return orderLost(next);
-  const step = { path, id, sinceMs };
+  const step = { path, id, sinceMs, leastMs };
   const log = [...next.log, step];
   if (phase === 'learning') {
     const learned = orderIn(log, settleMs);
@@ -241,13 +243,16 @@ function orderIn(log: readonly Step[], settleMs: number): Order | undefined {
   // If the first file occurs twice in a round, the round may begin at the second place.
   const isPlain = order.lastIndexOf(order[0] ?? '') < order.filter((id) => id === order[0]).length;
   if (!isPlain) return undefined;
-  const pauses = log.slice(-2 * size).map(({ sinceMs }) => sinceMs);
-  const insideMs = Math.max(0, ...pauses.filter((_, at) => at % size !== 0));
-  const betweenMs = Math.min(...pauses.filter((_, at) => at % size === 0));
+  const [before, newest] = [log.slice(-2 * size, -size), log.slice(-size)];
+  const inside = [before, newest].flatMap(([, ...others]) => others);
+  const betweenMs = Math.min(...[before, newest].map(([first]) => first?.sinceMs ?? 0));
   // One file closed several times, or several numbered files, may be the first of more that are still to come.
   const isFirm = ids.length >= FIRM_AFTER_ROUNDS && log.every(({ path }) => path === order[0]);
-  const mayBeElse = size === 1 ? betweenMs < settleMs && !isFirm : insideMs > CLEARLY_LONGER * betweenMs;
-  return mayBeElse ? undefined : { ids: order, times: ids.length / size, insideMs, betweenMs };
+  const isElsewhere = inside.some(({ sinceMs }) => sinceMs > CLEARLY_LONGER * betweenMs);
+  const mayBeElse = size === 1 ? betweenMs < settleMs && !isFirm : isElsewhere;
+  return mayBeElse
+    ? undefined
+    : { ids: order, times: ids.length / size, insideMs: longestOf(inside), betweenMs };
 }
 
 /**
@@ -264,8 +269,11 @@ function mayBeginElsewhere([, ...others]: readonly Step[], { insideMs, betweenMs
 function taughtElsewhere(log: readonly Step[], order: Order): boolean {
   const size = order.ids.length;
   const [, ...before] = log.slice(-2 * size, -size);
-  const insideMs = Math.max(0, ...before.map(({ sinceMs }) => sinceMs));
-  return mayBeginElsewhere(log.slice(-size), { ...order, insideMs });
+  return mayBeginElsewhere(log.slice(-size), { ...order, insideMs: longestOf(before) });
+}
+
+function longestOf(steps: readonly Step[]): number {
+  return Math.max(0, ...steps.map(({ leastMs }) => leastMs));
 }
 
 /** False if all closes may be one round of numbered parts. */

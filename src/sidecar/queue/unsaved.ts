@@ -97,7 +97,8 @@ export class Unsaved {
       // In what only a scan has found after a death, nobody knows what was written before what.
       const isUnknown = upTo === undefined && !isProven;
       const open = !followed && (isUnknown || wasOpen(stateOf(path), upTo));
-      if (followed || open || wasThere(close, upTo)) add(path, fingerprint, file.push, { open, followed });
+      const isLater = upTo === undefined ? isProven : beganAfter(close, upTo);
+      if (followed || open || !isLater) add(path, fingerprint, file.push, { open, followed });
     }
     for (const { path, open: isOpen } of this.look('result')) {
       const open = isOpen || wasOpen(stateOf(path), upTo);
@@ -152,7 +153,11 @@ function wasOpen({ lastClose }: Pick<FileState, 'lastClose'>, upTo: number | und
   return lastClose.since < upTo && upTo < lastClose.seq;
 }
 
-/** True if the file was opened again, and closed after that number: what it held before may be in no other object. */
-function wasThere(close: Close | undefined, upTo: number | undefined): boolean {
-  return close?.how === 'close' && close.since === undefined && close.seq > (upTo ?? Infinity);
+/**
+ * True if all of the content came after the close with that number. What was opened again may hold older content, and what
+ * only a scan has seen may be older. Undefined: it was there before the task, which has not closed it.
+ */
+function beganAfter(close: Close | undefined, upTo: number): boolean {
+  if (close === undefined) return true;
+  return close.how === 'close' ? (close.since ?? -1) >= upTo : isInOrder(close.how) && close.seq > upTo;
 }

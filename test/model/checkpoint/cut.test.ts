@@ -72,6 +72,20 @@ describe('a set of checkpoint files', () => {
     expect(proof(readAtOnce(110), 1000)).toBe('wait 10010');
   });
 
+  it('is not proven like rounds in which a close was only read late', () => {
+    let state = exact('a', 'b');
+    // From the first file of each round: when the second was written and read.
+    for (const [startMs, writtenMs, readMs] of [
+      [1000, 1, 1],
+      [1800, 1, 400],
+      [2600, 220, 220],
+    ] as const) {
+      state = closed(state, 'a', startMs, { writtenMs: startMs });
+      state = closed(state, 'b', startMs + readMs, { writtenMs: startMs + writtenMs });
+    }
+    expect(proof(state, 3000)).toBe('wait 8000');
+  });
+
   it('is proven at the end of a round whose order is known', () => {
     const half = closed(known(10), 'a', 1000);
     expect(proof(half, 5000)).toBe('wait 10010');

@@ -23,7 +23,8 @@ function closes(rounds: Rounds, line: string, how: RoundClose['how'] = 'close'):
   return words(line).reduce((before, word) => {
     const [name = '', s = '0'] = word.split('+');
     const path = name.replace('-', '');
-    return closedInRound(before, { path, sinceMs: Number(s) * 1000, how, rotates: name !== path }, rules);
+    const ms = Number(s) * 1000;
+    return closedInRound(before, { path, sinceMs: ms, leastMs: ms, how, rotates: name !== path }, rules);
   }, rounds);
 }
 

@@ -316,8 +316,10 @@ describe('a set is ahead of', () => {
     const later: Close = { ...close(CHECKPOINT_MS + 1), since: undefined };
     stage('r.again', later);
     stage('r.replaced', { ...later, how: 'rename' });
-    const state = { size: 7, mtimeNs: '70', over: [] };
-    expect(unsaved.behind(SET)).toEqual([{ path: 'r.again', open: false, ...state }]);
+    // A scan has seen it, and not its close.
+    stage('r.found', { ...later, how: 'scan' });
+    const state = { open: false, size: 7, mtimeNs: '70', over: [] };
+    expect(unsaved.behind(SET)).toEqual(['r.again', 'r.found'].map((path) => ({ path, ...state })));
   });
 
   it('a staged file that stands beside older ones, also under its name: each of them is named', () => {
