@@ -35,6 +35,12 @@ export class NotOpenedError extends Error {
   }
 }
 
+export class NoGpgError extends Error {
+  constructor() {
+    super('there is no gpg in PATH');
+  }
+}
+
 export class Gpg {
   readonly #env: NodeJS.ProcessEnv;
   readonly #stallMs: number;
@@ -234,8 +240,8 @@ function cannot(what: string, error: unknown): CaptureError {
   return new CaptureError(EXIT.unavailable, `gpg cannot ${what}: ${why}`, { cause: error });
 }
 
-function notInstalled(error: unknown): Error | undefined {
-  return errnoOf(error) === 'ENOENT' ? new Error('there is no gpg in PATH', { cause: error }) : undefined;
+function notInstalled(error: unknown): NoGpgError | undefined {
+  return errnoOf(error) === 'ENOENT' ? new NoGpgError() : undefined;
 }
 
 function changed(cause: unknown): CorruptError {

@@ -10,7 +10,7 @@ import { askProgram } from '../native/ask-program.ts';
 import { readNamedText } from '../native/named-file.ts';
 import { CorruptError } from '../restore/failure.ts';
 import type { FileHeader } from './age.ts';
-import { collect, GPG, Gpg, NotOpenedError, only } from './gpg.ts';
+import { collect, GPG, Gpg, NoGpgError, NotOpenedError, only } from './gpg.ts';
 import { openPayload, sealParts, sealWhole } from './payload.ts';
 import { type IndexKey, indexKeyOf } from './secrets.ts';
 
@@ -230,7 +230,10 @@ async function fingerprints(
     } catch (error) {
       signal.throwIfAborted();
       throw new CaptureError(EXIT.usage, `--encrypt ${one}: ${reasonOf(error)}`, {
-        hint: 'gpg --list-keys shows the keys of this machine; gpg --import adds one; a fingerprint names one exactly',
+        hint:
+          error instanceof NoGpgError
+            ? 'install GnuPG 2.2 or later (gnupg), or use recipients of age'
+            : 'gpg --list-keys shows the keys of this machine; gpg --import adds one; a fingerprint names one exactly',
         cause: error,
       });
     }
