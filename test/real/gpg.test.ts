@@ -5,7 +5,7 @@ import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { newIdentity, recipientOf } from '../../src/seal/age.ts';
 import { openS3Place } from '../e2e/s3-place.ts';
-import { killTree, noise, openPlace, type Place, type Run, until } from '../e2e/support.ts';
+import { BIN, killTree, noise, openPlace, type Place, type Run, until } from '../e2e/support.ts';
 
 const MiB = 2 ** 20;
 const DECLARED = '-r r.dat -r noise.dat -k k.chk --index 7 --task-name t --log-output'.split(' ');
@@ -54,11 +54,12 @@ beforeEach(() => {
 });
 afterEach(() => place.close());
 
-const run = (words: readonly string[], task = TASK, at = home.run): Run =>
-  place.run([...DECLARED, ...words], ['sh', '-c', task], {
-    GNUPGHOME: at,
-    NOISE: path.join(place.dir, 'noise'),
-  });
+/** Its stdout goes to a file: what goes to a pipe is only its reader's. */
+const run = (words: readonly string[], task = TASK, at = home.run): Run => {
+  const all = [BIN, '--to', place.store, ...DECLARED, ...words, '--', 'sh', '-c', task];
+  const toFile = ['sh', '-c', `exec "$0" "$@" >'${place.dir}/out'`, ...all];
+  return place.exec(toFile, { GNUPGHOME: at, NOISE: path.join(place.dir, 'noise') });
+};
 const command = (words: readonly string[], at = home.archive): Run =>
   place.capture(words, { GNUPGHOME: at });
 async function ended(one: Run, status: number): Promise<Run> {
