@@ -61,42 +61,25 @@ export async function* throughProgram(
   });
   createInterface({ input: statuses }).on('line', onStatus);
 
-  // It is late only while it has something to read, or everything, and we wait for it.
-  const waits = { toRead: false, toWrite: false };
-  let timer: NodeJS.Timeout | undefined;
-  const wait = (change: Partial<typeof waits>): void => {
-    Object.assign(waits, change);
-    clearTimeout(timer);
-    const late = (): void => fail(new Error(`${program} made no progress for ${formatMs(stallMs)}`));
-    if (waits.toRead && waits.toWrite) timer = setTimeout(late, stallMs);
-  };
+  const patience = new Patience(stallMs, () =>
+    fail(new Error(`${program} made no progress for ${formatMs(stallMs)}`)),
+  );
   let isFed = false;
-  const feed = async (): Promise<void> => {
-    for await (const piece of source) {
-      wait({ toRead: true });
-      if (!(await written(stdin, piece))) return;
-      wait({ toRead: false });
-      release?.(piece);
-    }
-    wait({ toRead: true });
-    stdin.end();
-    isFed = true;
-  };
   stdin.on('error', () => undefined);
-  feed().catch(fail);
+  feed(stdin, source, { patience, release }).then((whole) => (isFed = whole), fail);
   const abort = (): void => fail(signal?.reason);
   signal?.addEventListener('abort', abort);
   try {
     const chunks = stdout.iterator() as AsyncIterator<Uint8Array>;
     for (;;) {
-      wait({ toWrite: true });
+      patience.wait({ toWrite: true });
       // oxlint-disable-next-line no-await-in-loop -- in the order of the stream
       const { done, value } = await untilAborted(chunks.next(), stop.signal);
       if (done === true) break;
-      wait({ toWrite: false });
+      patience.wait({ toWrite: false });
       yield value;
     }
-    wait({ toRead: true, toWrite: true });
+    patience.wait({ toRead: true, toWrite: true });
     await untilAborted(closed, stop.signal);
     if (child.exitCode === null) throw new Error(`${program} was ended by ${child.signalCode}`);
     if (child.exitCode > 0) throw new ProgramFailedError(reasonIn(said) ?? `exit ${child.exitCode}`);
@@ -104,14 +87,55 @@ export async function* throughProgram(
   } finally {
     signal?.removeEventListener('abort', abort);
     stop.abort();
-    clearTimeout(timer);
+    patience.end();
     kill();
     forget();
     for (const stream of [stdin, stdout, stderr, statuses]) stream.destroy();
   }
 }
 
+/** The program is late only while it has something to read, or everything, and we wait for what it writes. */
+class Patience {
+  readonly #stallMs: number;
+  readonly #late: () => void;
+  readonly #waits = { toRead: false, toWrite: false };
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(stallMs: number, late: () => void) {
+    this.#stallMs = stallMs;
+    this.#late = late;
+  }
+
+  /** Each call is progress. */
+  wait(change: { readonly toRead?: boolean; readonly toWrite?: boolean }): void {
+    Object.assign(this.#waits, change);
+    clearTimeout(this.#timer);
+    if (this.#waits.toRead && this.#waits.toWrite) this.#timer = setTimeout(this.#late, this.#stallMs);
+  }
+
+  end(): void {
+    this.#waits.toWrite = false;
+    clearTimeout(this.#timer);
+  }
+}
+
 /** False if the program no longer reads: how it ends says why. */
+async function feed(
+  stdin: Writable,
+  source: AsyncIterable<Uint8Array>,
+  { patience, release }: Pick<ThroughOptions, 'release'> & { readonly patience: Patience },
+): Promise<boolean> {
+  for await (const piece of source) {
+    patience.wait({ toRead: true });
+    if (!(await written(stdin, piece))) return false;
+    patience.wait({ toRead: false });
+    release?.(piece);
+  }
+  patience.wait({ toRead: true });
+  stdin.end();
+  return true;
+}
+
 function written(stdin: Writable, piece: Uint8Array): Promise<boolean> {
   return new Promise((resolve) =>
     stdin.write(piece, (error) => resolve(error === null || error === undefined)),

@@ -12,7 +12,7 @@ import { CorruptError } from '../restore/failure.ts';
 import type { FileHeader } from './age.ts';
 import { collect, GPG, Gpg, NoGpgError, NotOpenedError, only } from './gpg.ts';
 import { openPayload, sealParts, sealWhole } from './payload.ts';
-import { type IndexKey, indexKeyOf } from './secrets.ts';
+import { type IndexKey, indexKeyOf, sealValues } from './secrets.ts';
 
 const INDEX_KEY_BYTES = 32;
 const COMMAND_MS = 60_000;
@@ -51,7 +51,7 @@ export class SealKeys {
   }
 
   async seal(bytes: Uint8Array, signal?: AbortSignal): Promise<Uint8Array> {
-    if (this.ending === '.gpg') return this.#gpg.sealWhole(bytes, this.recipients, signal);
+    if (this.ending === '.gpg') return this.#program.sealWhole(bytes, this.recipients, signal);
     return sealWhole(bytes, await this.#header());
   }
 
@@ -60,11 +60,11 @@ export class SealKeys {
     { release, signal }: PartsOptions,
   ): AsyncGenerator<Uint8Array> {
     yield* this.ending === '.gpg'
-      ? this.#gpg.sealParts(parts, this.recipients, { release, signal })
+      ? this.#program.sealParts(parts, this.recipients, { release, signal })
       : sealParts(parts, await this.#header(), release);
   }
 
-  get #gpg(): Gpg {
+  get #program(): Gpg {
     if (this.gpg === undefined) throw new Error('there are recipients of gpg, and no gpg');
     return this.gpg;
   }
@@ -100,7 +100,7 @@ export class SealKeys {
    */
   async *#byGpg(stored: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     try {
-      yield* this.#gpg.open(stored);
+      yield* this.#program.open(stored);
     } catch (error) {
       if (!(error instanceof NotOpenedError)) throw error;
       const why = `it is sealed, and gpg does not open it: ${error.message}`;
@@ -129,7 +129,7 @@ export class SealKeys {
     if (isGpg ? this.gpg === undefined : !this.hasIdentity) return undefined;
     const stored = only(Buffer.from(key, 'base64'));
     try {
-      return await collect(isGpg ? this.#gpg.open(stored) : openPayload(stored, this.#fileKeyOf));
+      return await collect(isGpg ? this.#program.open(stored) : openPayload(stored, this.#fileKeyOf));
     } catch (error) {
       if (error instanceof CorruptError || error instanceof CaptureError) return undefined;
       if (!(error instanceof NotOpenedError)) throw error;
@@ -283,13 +283,12 @@ export const NO_SECRET_KEY_HINT =
 async function tryToSeal(keys: SealKeys, signal: AbortSignal): Promise<void> {
   try {
     await keys.seal(new Uint8Array(1), signal);
+    // Records need a cipher of this Node, whoever encrypts the objects.
+    sealValues(newIndexKey(), {}, '');
   } catch (error) {
     signal.throwIfAborted();
     throw new CaptureError(EXIT.usage, `--encrypt: nothing can be sealed here: ${reasonOf(error)}`, {
-      hint:
-        keys.ending === '.gpg'
-          ? 'check that gpg --encrypt works here with these keys'
-          : 'check the recipients (age1..., as age-keygen -y prints them), and that this Node has ChaCha20-Poly1305: a FIPS build has not',
+      hint: `check ${keys.ending === '.gpg' ? 'that gpg --encrypt works here' : 'the recipients (age1..., as age-keygen -y prints them)'}, and that this Node has ChaCha20-Poly1305: a FIPS build has not`,
       cause: error,
     });
   }

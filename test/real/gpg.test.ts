@@ -22,7 +22,16 @@ const LINES = Array.from({ length: 200_000 }, (_, n) => `${n + 1}\n`).join('');
 const newHome = (): string => fs.mkdtempSync('/tmp/gpg-');
 const inHome = (home: string): NodeJS.ProcessEnv => ({ ...process.env, GNUPGHOME: home });
 function gpg(home: string, args: readonly string[], input?: Buffer): Buffer {
-  const words = ['--batch', '--quiet', '--no-tty', '--pinentry-mode', 'loopback', '--passphrase', '', ...args];
+  const words = [
+    '--batch',
+    '--quiet',
+    '--no-tty',
+    '--pinentry-mode',
+    'loopback',
+    '--passphrase',
+    '',
+    ...args,
+  ];
   const stdio = [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] as const;
   return execFileSync('gpg', words, { env: inHome(home), input, stdio: [...stdio], maxBuffer: 2 ** 28 });
 }
@@ -33,7 +42,13 @@ let to: readonly string[];
 beforeAll(() => {
   home = { run: newHome(), archive: newHome(), none: newHome() };
   for (const name of ['run', 'archive'] as const) {
-    gpg(home[name], ['--quick-gen-key', `${name} <${name}@lab.example>`, 'future-default', 'default', 'never']);
+    gpg(home[name], [
+      '--quick-gen-key',
+      `${name} <${name}@lab.example>`,
+      'future-default',
+      'default',
+      'never',
+    ]);
     const keys = gpg(home[name], ['--export']);
     for (const other of Object.values(home)) gpg(other, ['--import'], keys);
   }
@@ -60,8 +75,7 @@ const run = (words: readonly string[], task = TASK, at = home.run): Run => {
   const toFile = ['sh', '-c', `exec "$0" "$@" >'${place.dir}/out'`, ...all];
   return place.exec(toFile, { GNUPGHOME: at, NOISE: path.join(place.dir, 'noise') });
 };
-const command = (words: readonly string[], at = home.archive): Run =>
-  place.capture(words, { GNUPGHOME: at });
+const command = (words: readonly string[], at = home.archive): Run => place.capture(words, { GNUPGHOME: at });
 async function ended(one: Run, status: number): Promise<Run> {
   expect(await one.status, one.stderr()).toBe(status);
   return one;
@@ -86,8 +100,8 @@ it('a run that is killed resumes elsewhere, and both keys open all that it has s
   const refused = async (words: readonly string[], status: number, at = home.run): Promise<string> =>
     (await ended(run(words, 'touch started', at), status)).stderr();
   const without = await refused(to, 69, home.none);
-  const fingerprints = ['run', 'archive'].map((name) =>
-    /^fpr:+(\w+)/m.exec(gpg(home.run, ['--list-keys', '--with-colons', name]).toString())?.[1],
+  const fingerprints = ['run', 'archive'].map(
+    (name) => /^fpr:+(\w+)/m.exec(gpg(home.run, ['--list-keys', '--with-colons', name]).toString())?.[1],
   );
   for (const one of fingerprints) expect(without).toContain(`gpg:${one}`);
   expect(await refused([], 64)).toContain(`try: --encrypt gpg:${fingerprints[0]} --encrypt`);
@@ -120,9 +134,19 @@ it('a run that is killed resumes elsewhere, and both keys open all that it has s
   await ended(command(['status', store]), 0);
   await ended(command(['report', store, '-o', path.join(place.dir, 'report.html')]), 0);
   // What needs no content needs no key.
-  for (const words of [['status', store], ['ls', store, '7'], ['verify', store, '--fast'], ['wait', store]])
+  for (const words of [
+    ['status', store],
+    ['ls', store, '7'],
+    ['verify', store, '--fast'],
+    ['wait', store],
+  ])
     await ended(command(words, home.none), 0);
-  for (const words of [['cat', store, '7', 'r.dat'], ['verify', store], ['logs', store, '7'], ['gather', store, `${all}2`]])
+  for (const words of [
+    ['cat', store, '7', 'r.dat'],
+    ['verify', store],
+    ['logs', store, '7'],
+    ['gather', store, `${all}2`],
+  ])
     expect((await ended(command(words, home.none), 69)).stderr()).toContain('gpg --list-secret-keys');
 });
 
@@ -133,7 +157,11 @@ it('of a small object with one changed byte no wrong byte is ever given out or p
   const right = opened(key, home.run).toString();
   // As an input under its plain name, no record says what it holds.
   const input = stored('in.dat.gpg');
-  const sealed = gpg(home.run, ['--trust-model', 'always', '-r', 'run@lab.example', '-e'], Buffer.from(right));
+  const sealed = gpg(
+    home.run,
+    ['--trust-model', 'always', '-r', 'run@lab.example', '-e'],
+    Buffer.from(right),
+  );
   let damaged = 0;
   for (let at = 0; at < Math.max(bytes.length, sealed.length); at += 7) {
     const flipped = (whole: Buffer): Buffer => {
@@ -145,10 +173,14 @@ it('of a small object with one changed byte no wrong byte is ever given out or p
     fs.writeFileSync(input, flipped(sealed));
     const cat = command(['cat', place.store, '7', 'r.dat'], home.run);
     place.freshWork();
-    const taking = place.run(['-i', 'in.dat', '--index', '8', '--task-name', 't'], ['cat', 'in.dat'], { GNUPGHOME: home.run });
+    const taking = place.run(['-i', 'in.dat', '--index', '8', '--task-name', 't'], ['cat', 'in.dat'], {
+      GNUPGHOME: home.run,
+    });
     // oxlint-disable-next-line no-await-in-loop -- each with other bytes
     const [status, taken] = await Promise.all([cat.status, taking.status]);
-    expect([status, cat.stdout()], `byte ${at}: ${cat.stderr()}`).toEqual(status === 0 ? [0, right] : [1, '']);
+    expect([status, cat.stdout()], `byte ${at}: ${cat.stderr()}`).toEqual(
+      status === 0 ? [0, right] : [1, ''],
+    );
     if (taken === 0) expect(taking.stdout(), `byte ${at}`).toBe(right);
     else expect([taken, taking.stdout()], `byte ${at}: ${taking.stderr()}`).toEqual([69, '']);
     damaged += status === 0 ? 0 : 1;
