@@ -61,6 +61,8 @@ const ROWS: readonly (readonly [string, string, object])[] = [
   ['compression', 'zstd:auto', { compression: { kind: 'zstd', level: 'auto' } }],
   ['compression', 'none', { compression: { kind: 'none' } }],
   ['encrypt', 'age1qqqqqqqqqqqq', { seal: { to: ['age1qqqqqqqqqqqq'] } }],
+  ['encrypt', 'gpg:0xA637541E26951300', { seal: { to: ['gpg:0xA637541E26951300'] } }],
+  ['encrypt', 'gpg:run+7@lab.example', { seal: { to: ['gpg:run+7@lab.example'] } }],
   ['identity', 'run.key', { seal: { to: [], identityFile: '/run.key' } }],
   ['identity-command', 'print key', { seal: { to: [], identityCommand: 'print key' } }],
   ['lanes', '4', { workers: 4 }],
