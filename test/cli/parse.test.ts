@@ -61,8 +61,6 @@ const ROWS: readonly (readonly [string, string, object])[] = [
   ['compression', 'zstd:auto', { compression: { kind: 'zstd', level: 'auto' } }],
   ['compression', 'none', { compression: { kind: 'none' } }],
   ['encrypt', 'age1qqqqqqqqqqqq', { seal: { to: ['age1qqqqqqqqqqqq'] } }],
-  ['encrypt', 'gpg:0xA637541E26951300', { seal: { to: ['gpg:0xA637541E26951300'] } }],
-  ['encrypt', 'gpg:run+7@lab.example', { seal: { to: ['gpg:run+7@lab.example'] } }],
   ['identity', 'run.key', { seal: { to: [], identityFile: '/run.key' } }],
   ['identity-command', 'print key', { seal: { to: [], identityCommand: 'print key' } }],
   ['lanes', '4', { workers: 4 }],
@@ -181,6 +179,16 @@ describe('each option', () => {
       log: { level: 'info', format: 'text', file: undefined },
     });
   });
+});
+
+it('--encrypt takes keys of gpg by fingerprint, key id and address', () => {
+  const to = [
+    'gpg:B93D80E6A740C44990860E0DA637541E26951300',
+    'gpg:0xA637541E26951300',
+    'gpg:run+7@lab.example',
+  ];
+  const words = to.flatMap((one) => ['--encrypt', one]);
+  expect(parsed([...words, ...TASK]).settings.seal).toEqual({ to });
 });
 
 describe('--verify-at', () => {
