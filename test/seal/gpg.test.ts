@@ -52,7 +52,8 @@ const envOf = (how: string): NodeJS.ProcessEnv => ({
   FAKE_KEYS: path.join(dir, 'keys'),
   FAKE_PIDS: path.join(dir, 'pids'),
 });
-const gpgThat = (how: string): Gpg => new Gpg(envOf(how), { stallMs: STALL_MS });
+const gpgThat = (how: string): Gpg =>
+  new Gpg(envOf(how), { stallMs: ['hangs', 'lingers'].includes(how) ? STALL_MS : 600_000 });
 const storeWith = (gpg: Gpg): Store =>
   sealedStore(inner, { keys: new SealKeys(TO, [], gpg), reader: 'run', indexKey: newIndexKey() });
 
