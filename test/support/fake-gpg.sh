@@ -19,6 +19,7 @@ dies) head -c 100000; kill -9 $$ ;;
 hangs) head -c 100000; sleep 1000 ;;
 lingers) cat; exec >&-; sleep 1000 ;;
 'leaves early') head -c 100000; exec <&-; say END_ENCRYPTION; exit 0 ;;
+'is slow') cat; sleep 0.3; say END_ENCRYPTION; say DECRYPTION_OKAY ;;
 'is silent') cat >/dev/null; say END_ENCRYPTION; exit 0 ;;
 'says nothing') cat; exit 0 ;;
 fails)
