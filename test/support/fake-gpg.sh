@@ -1,6 +1,6 @@
 #!/bin/sh
 # Stands in for gpg: its messages are the text behind the word SEALED. FAKE_GPG says how it fails; FAKE_KEYS is the file that
-# --list-keys prints, and FAKE_PIDS the file in which each process notes its id.
+# --list-keys prints, FAKE_BROKEN one that makes it fail while it exists, and FAKE_PIDS the file in which each process notes its id.
 say() { echo "[GNUPG:] $1" >&3; }
 [ -z "$FAKE_PIDS" ] || echo $$ >>"$FAKE_PIDS"
 
@@ -14,6 +14,7 @@ case " $* " in
   [ "$FAKE_GPG" = locked ] || say DECRYPTION_INFO ;;
 esac
 
+[ -z "$FAKE_BROKEN" ] || [ ! -e "$FAKE_BROKEN" ] || FAKE_GPG=fails
 case $FAKE_GPG in
 dies) head -c 100000; kill -9 $$ ;;
 hangs) head -c 100000; sleep 1000 ;;
