@@ -19,8 +19,10 @@ const WORDS = ['--no-options', '--batch', '--no-tty', '--quiet', '--yes'];
 /** Nobody is there to type a passphrase: the agent has it, or the key has none. */
 const WITHOUT_ASKING = ['--pinentry-mode', 'error'];
 const STALL_MS = 60_000;
-/** The agent has little locked memory: with many at once, gpg fails. */
+/** Of all runs of this process. The agent has little locked memory: with many at once, gpg fails. */
 const AT_ONCE = 4;
+const sealing = pLimit(AT_ONCE);
+const opening = pLimit(AT_ONCE);
 const MOST_HELD_BYTES = 8 * 2 ** 20;
 
 /**
@@ -44,7 +46,6 @@ export class NoGpgError extends Error {
 export class Gpg {
   readonly #env: NodeJS.ProcessEnv;
   readonly #stallMs: number;
-  readonly #limit = pLimit(AT_ONCE);
   #secretKeys: Promise<boolean> | undefined;
 
   constructor(env: NodeJS.ProcessEnv, { stallMs = STALL_MS }: { readonly stallMs?: number } = {}) {
@@ -102,7 +103,7 @@ export class Gpg {
     recipients: readonly string[],
     signal?: AbortSignal,
   ): Promise<Uint8Array> {
-    return this.#limit(() => collect(this.seal(only(bytes), recipients, { signal })));
+    return sealing(() => collect(this.seal(only(bytes), recipients, { signal })));
   }
 
   /**
@@ -142,7 +143,7 @@ export class Gpg {
    * changed or cut short; errors of `stored` unchanged.
    */
   async *open(stored: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-    const release = await this.#slot();
+    const release = await placeToOpen();
     const statuses = new Set<string>();
     const source = noteFailure(stored);
     // A small message is not passed on before its end.
@@ -195,13 +196,13 @@ export class Gpg {
       throw notInstalled(error) ?? new Error(showPath(reasonOf(error)), { cause: error });
     }
   }
+}
 
-  /** Resolves when few enough are under way, to what frees the place. */
-  #slot(): Promise<() => void> {
-    return new Promise((resolve) => {
-      void this.#limit(() => new Promise<void>(resolve));
-    });
-  }
+/** Resolves when few enough are under way, to what frees the place. */
+function placeToOpen(): Promise<() => void> {
+  return new Promise((resolve) => {
+    void opening(() => new Promise<void>(resolve));
+  });
 }
 
 interface ListedKey {
