@@ -1,5 +1,5 @@
-// One large file through a worker thread and through the store's seal, as a run sends it, and the same without --encrypt:
-// beside md5 and zstd-1 alone, and beside `age` and `gpg`, each alone, on the compressed file.
+// One large file through a worker thread and through the store's seal, with keys of age and of gpg, as a run sends it, and
+// the same without --encrypt: beside md5 and zstd-1 alone, and beside `age` and `gpg`, each alone, on the compressed file.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -16,6 +16,7 @@ export const seal = {
   tools: ['capture'],
   columns: [
     { key: 'sealedMibPerS', title: 'sealed, MiB/s' },
+    { key: 'byGpgMibPerS', title: 'sealed by gpg, MiB/s' },
     { key: 'plainMibPerS', title: 'not sealed, MiB/s' },
     { key: 'floorMibPerS', title: 'md5 and zstd-1 alone, MiB/s' },
     { key: 'speedPercent', title: 'sealed, of md5 and zstd-1 alone', unit: '%' },
@@ -35,9 +36,12 @@ export const seal = {
       'src/read/workers.ts',
       'src/seal/age.ts',
       'src/seal/payload.ts',
+      'src/seal/gpg.ts',
     );
     const load = (name) => import(path.join(out, `${name}.mjs`));
-    const [{ openWorkers }, age, payload] = await Promise.all(['workers', 'age', 'payload'].map(load));
+    const [{ openWorkers }, age, payload, { Gpg }] = await Promise.all(
+      ['workers', 'age', 'payload', 'gpg'].map(load),
+    );
     const dir = freshDir();
     const file = path.join(dir, 'k.chk');
     const fd = fs.openSync(file, 'w');
@@ -55,9 +59,11 @@ export const seal = {
       const plain = await timed(() => through(workers));
       const own = await timed(() => through(workers, sealed));
       const stored = path.join(dir, 'stored');
+      const byGpg = await sealedByGpg(Gpg, (sealedParts) => timed(() => through(workers, sealedParts)));
       const floor = await timed(() => md5AndZstd(file, stored));
       return {
         sealedMibPerS: mib / own.seconds,
+        byGpgMibPerS: byGpg && mib / byGpg.seconds,
         plainMibPerS: mib / plain.seconds,
         floorMibPerS: mib / floor.seconds,
         speedPercent: (100 * floor.seconds) / own.seconds,
@@ -73,6 +79,29 @@ export const seal = {
     }
   },
 };
+
+/** With a key of its own, in a directory whose name leaves room for a socket. Undefined if gpg is not installed. */
+async function sealedByGpg(Gpg, measure) {
+  const home = fs.mkdtempSync('/tmp/gpg-');
+  const env = { ...process.env, GNUPGHOME: home };
+  const words =
+    '--batch --quiet --passphrase= --quick-gen-key bench@lab.example future-default default never';
+  try {
+    execFileSync('gpg', words.split(' '), { env, stdio: 'ignore' });
+  } catch (error) {
+    fs.rmSync(home, { recursive: true });
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+  try {
+    const gpg = new Gpg(env);
+    const to = [await gpg.recipientOf('gpg:bench@lab.example', new AbortController().signal)];
+    return await measure((parts, release) => gpg.sealParts(parts, to, { release }));
+  } finally {
+    execFileSync('gpgconf', ['--kill', 'all'], { env, stdio: 'ignore' });
+    fs.rmSync(home, { recursive: true });
+  }
+}
 
 async function through(workers, sealed) {
   const compression = { kind: 'zstd', level: 1 };

@@ -67,7 +67,7 @@ export function onAddress<Options extends OptionGroup, Request>({
     read: (line) => {
       const address = readAddress(line);
       const request = read(line.values.all(options), line, address);
-      return address === undefined ? undefined : { address, request };
+      return address === undefined ? undefined : { address: { ...address, opens: opens === true }, request };
     },
     act: ({ address, request }, tools) => act(address, request, tools),
   };

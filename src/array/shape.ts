@@ -1,5 +1,5 @@
 // Which task and attempt a key in the store may belong to. Only the object's metadata prove it. Pure.
-import { parseMoment, parsePartial } from '../model/format/keys.ts';
+import { ENDINGS, parseMoment, parsePartial } from '../model/format/keys.ts';
 
 export const KINDS = ['checkpoints', 'partials', 'older'] as const;
 export type Kind = (typeof KINDS)[number];
@@ -12,8 +12,8 @@ export interface Shape {
 }
 
 const PARTIAL = /\.([\w-]+)\.partial-(\d[^/]*)$/;
-const OLDER = /\.([\w-]+)\.~[1-9]\d*~(?:\.zst)?(?:\.age)?$/;
-const RESULT = /\.([\w-]+?)(?:\.zst)?(?:\.age)?$/;
+const OLDER = new RegExp(String.raw`\.([\w-]+)\.~[1-9]\d*~${ENDINGS}$`);
+const RESULT = new RegExp(String.raw`\.([\w-]+?)${ENDINGS}$`);
 
 /** Undefined if the key cannot be an object of a task. */
 export function shapeOf(key: string, taskName: string): Shape | undefined {

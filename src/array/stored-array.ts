@@ -50,6 +50,8 @@ export interface ArrayAddress {
   readonly settings: StoreSettings;
   /** Undefined: no identity is given. */
   readonly seal?: SealSettings | undefined;
+  /** What gpg has sealed is opened: that takes a child for each index. */
+  readonly opens?: boolean;
   readonly taskName: string | undefined;
 }
 
@@ -85,10 +87,10 @@ type HeardTools = Pick<Tools, 'log'> & Partial<Pick<Tools, 'env' | 'signal'>>;
  * Opens the store of an array, and tells the user about its outages. Sends no request yet. The caller closes the store.
  */
 export async function openHeard(
-  { settings, seal }: ArrayAddress,
+  { settings, seal, opens = false }: ArrayAddress,
   { log, env = process.env, signal = new AbortController().signal }: HeardTools,
 ): Promise<{ readonly store: Store; close(): Promise<void> }> {
-  const keys = await openSealKeys(seal, env, signal);
+  const keys = await openSealKeys(seal, env, { signal, withGpg: opens });
   const outage = new Outage(settings.url, log);
   const opened = await openStore(settings, {
     onTry: outage.tried,

@@ -118,7 +118,7 @@ export interface RunSettings {
   readonly spool?: string | number | undefined;
   /** the largest such copy, not compressed (default: 1GiB) */
   readonly 'spool-limit'?: string | number | undefined;
-  /** store only what this recipient of age (age1...) can read; repeatable, or @file with one a line */
+  /** store only what this recipient (age1..., or gpg:KEYID) can read; repeatable, or @file with one a line */
   readonly encrypt?: string | readonly string[] | undefined;
   /** the identity of age (AGE-SECRET-KEY-1...) that opens what is encrypted */
   readonly identity?: string | number | undefined;

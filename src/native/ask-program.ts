@@ -32,6 +32,13 @@ function killAll(): void {
   for (const kill of kills) kill();
 }
 
+/** Calls `kill` when we exit, unless what it returns is called before. */
+export function killedAtExit(kill: () => void): () => void {
+  if (!process.listeners('exit').includes(killAll)) process.on('exit', killAll);
+  kills.add(kill);
+  return () => kills.delete(kill);
+}
+
 /**
  * What the program prints on stdout, in UTF-8. If it does not answer in time, prints too much, or `signal` aborts, it
  * is killed with its process group, and nothing waits for its end. It is also killed when we exit.
@@ -57,8 +64,7 @@ export async function askProgram(
     if (pid !== undefined && exitCode === null && signalCode === null)
       sendSignal(inForeground ? pid : -pid, 'SIGKILL');
   };
-  if (!process.listeners('exit').includes(killAll)) process.on('exit', killAll);
-  kills.add(kill);
+  const forget = killedAtExit(kill);
   const said = { stdout: '', stderr: '' };
   const timers: NodeJS.Timeout[] = [];
   const isOver = new Promise<void>((resolve, reject) => {
@@ -80,7 +86,7 @@ export async function askProgram(
   } finally {
     for (const timer of timers) clearTimeout(timer);
     kill();
-    kills.delete(kill);
+    forget();
     child.stdout?.destroy();
     child.stderr?.destroy();
     child.unref();

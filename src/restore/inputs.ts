@@ -13,6 +13,7 @@ import {
   isPlainKey,
   type KeyScope,
   pathOfKey,
+  sealedEnding,
 } from '../model/format/keys.ts';
 import { isRecordKey, type Origin, originOf } from '../model/format/origin.ts';
 import { clashesWith, outdatedPaths } from '../model/one-tree.ts';
@@ -110,7 +111,13 @@ async function findExact(
 ): Promise<Source | undefined> {
   const { store, scope, signal } = search;
   let found: { readonly head: ObjectHead; readonly compressed: boolean } | undefined;
-  for (const { key, compressed } of inputKeys(path, scope, store.sealed?.hasIdentity)) {
+  const { endings = [] } = store.sealed ?? {};
+  // Any keyring may open what ends in .gpg. Nobody else pays for the look: it is the last.
+  const late = endings.includes('.gpg') || store.sealed === undefined ? [] : ['.gpg'];
+  for (const { key, compressed } of [
+    ...inputKeys(path, scope, ['', ...endings]),
+    ...inputKeys(path, scope, late),
+  ]) {
     // A result may have a second object in the other form: it is next.
     if (found !== undefined && !compressed) break;
     // oxlint-disable-next-line no-await-in-loop -- the first that is there wins
@@ -183,9 +190,12 @@ async function* pagesOf(search: Search, pattern: string): AsyncGenerator<readonl
   let page: Listed[] = [];
   for await (const key of keysBelow(search, fixedPart(pattern))) {
     if (isRecordKey(key)) continue;
-    const candidates = candidatesOf(key, search.scope, search.store.sealed?.hasIdentity === true).filter(
-      ({ path }) => isInside(path) && search.manifest.rolesOf(path).input && isWanted(search, path),
-    );
+    const usable = (opened: string): readonly Candidate[] =>
+      candidatesOf(opened, search.scope).filter(
+        ({ path }) => isInside(path) && search.manifest.rolesOf(path).input && isWanted(search, path),
+      );
+    // oxlint-disable-next-line no-await-in-loop -- gpg is asked once
+    const candidates = await candidatesIn(search, key, usable);
     if (candidates.length > 0) page.push({ key, candidates });
     if (page.length < PAGE) continue;
     yield page;
@@ -247,8 +257,20 @@ async function isListed(store: Store, key: string, signal: AbortSignal): Promise
   return false;
 }
 
-function candidatesOf(key: string, { index }: KeyScope, opensSealed: boolean): readonly Candidate[] {
-  const opened = opensSealed ? bareKey(key) : key;
+/** An object that can be opened is taken for the file that it holds, and else for one of its own name. */
+async function candidatesIn(
+  { store: { sealed }, signal }: Search,
+  key: string,
+  usable: (opened: string) => readonly Candidate[],
+): Promise<readonly Candidate[]> {
+  const ending = sealedEnding(key);
+  if (ending === undefined || sealed === undefined) return usable(key);
+  if (sealed.endings.includes(ending)) return usable(bareKey(key));
+  const opened = ending === '.gpg' ? usable(bareKey(key)) : [];
+  return opened.length > 0 && (await sealed.opensGpg(signal)) ? opened : usable(key);
+}
+
+function candidatesOf(opened: string, { index }: KeyScope): readonly Candidate[] {
   const compressed = opened.endsWith('.zst');
   const bare = compressed ? opened.slice(0, -'.zst'.length) : opened;
   const own = bare.endsWith(`.${index}`) ? bare.slice(0, -`.${index}`.length) : undefined;

@@ -1,6 +1,6 @@
 // What a restore needs to know of a stored file, and what it finds out if no record says it.
 import { TIME_NS } from '../model/file/file-state.ts';
-import { inputKey, SEALED } from '../model/format/keys.ts';
+import { inputKey, sealedEnding } from '../model/format/keys.ts';
 import type { Companion } from '../model/format/records.ts';
 import type { RelPath } from '../model/path.ts';
 import type { ObjectHead } from '../store/contract/store.ts';
@@ -51,7 +51,7 @@ export function sourceOfObject(path: RelPath, head: ObjectHead, compressed: bool
   };
   const size = matching('size', /^\d{1,15}$/);
   // A compressed object that was copied to a plain name: its metadata does not describe these bytes.
-  const isSealed = key.endsWith(SEALED) && key !== inputKey(path);
+  const isSealed = sealedEnding(key) !== undefined && key !== inputKey(path);
   const isSaidOfThese = compressed || isSealed || size === undefined || toNumber(size) === sizeBytes;
   const mode = matching('mode', /^[0-7]{1,4}$/);
   return {

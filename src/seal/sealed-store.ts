@@ -3,7 +3,7 @@
 // metadata lose what they say of the bytes. On the way in, objectStream opens what a key says is sealed.
 import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import { parseRecordKey, SEALED } from '../model/format/keys.ts';
+import { parseRecordKey, sealedEnding } from '../model/format/keys.ts';
 import { RECORD_LIMIT_BYTES, type SealedNote } from '../model/format/records.ts';
 import { releaseMemory } from '../native/memory.ts';
 import type {
@@ -14,8 +14,7 @@ import type {
   PutOutcome,
   Store,
 } from '../store/contract/store.ts';
-import type { SealKeys } from './keys.ts';
-import { openPayload, sealParts, sealWhole } from './payload.ts';
+import { isOfGpg, NO_SECRET_KEY_HINT, type SealKeys } from './keys.ts';
 import {
   type IndexKey,
   keyIdOf,
@@ -47,7 +46,11 @@ export function sealedStore(inner: Store, options: SealedStoreOptions): Store {
       return inner.createsAtomically;
     },
     listsByPage: inner.listsByPage,
-    sealed: { hasIdentity: keys.hasIdentity, opening: (key) => openingOf(key, keys) },
+    sealed: {
+      endings: [...(keys.hasIdentity ? ['.age'] : []), ...(keys.ending === '.gpg' ? ['.gpg'] : [])],
+      opensGpg: async (signal) => (await keys.gpg?.hasSecretKey(signal)) === true,
+      opening: (key) => openingOf(key, keys),
+    },
     replacesAtomically: (signal) => inner.replacesAtomically(signal),
     put: async (key, body, how) => {
       if (parseRecordKey(key) !== undefined) return inner.put(key, await recordOut(key, body, options), how);
@@ -75,14 +78,19 @@ export function sealedStore(inner: Store, options: SealedStoreOptions): Store {
 type Opening = ReturnType<NonNullable<Store['sealed']>['opening']>;
 
 function openingOf(key: string, keys: SealKeys): Opening {
-  if (!key.endsWith(SEALED)) return undefined;
-  if (!keys.hasIdentity) throw noIdentity(key);
-  return (stored) => openPayload(stored, keys.fileKeyOf);
+  const ending = sealedEnding(key);
+  if (ending === undefined) return undefined;
+  if (ending === '.gpg' ? keys.gpg === undefined : !keys.hasIdentity) throw noIdentity(key);
+  return (stored) => keys.opened(ending, stored);
 }
 
 const IDENTITY_HINT = '--identity <file>, or --identity-command <command> that prints one';
 
 export function noIdentity(key: string): CaptureError {
+  if (sealedEnding(key) === '.gpg')
+    return new CaptureError(EXIT.unavailable, `${key} is sealed, and gpg has no key here that opens it`, {
+      hint: NO_SECRET_KEY_HINT,
+    });
   return new CaptureError(EXIT.unavailable, `${key} is sealed, and no identity is given`, {
     hint: IDENTITY_HINT,
   });
@@ -90,6 +98,10 @@ export function noIdentity(key: string): CaptureError {
 
 /** Nothing here opens the records. */
 export function wrongIdentity(what: string, keys: SealKeys, { to }: SealedNote): CaptureError {
+  if (isOfGpg(to))
+    return new CaptureError(EXIT.unavailable, `${what} is sealed, and gpg has no key here that opens it`, {
+      hint: `it needs the secret key of ${to.join(' or ')}: ${NO_SECRET_KEY_HINT}`,
+    });
   const why = keys.hasIdentity ? 'no identity that is given opens it' : 'no identity is given';
   return new CaptureError(EXIT.unavailable, `${what} is sealed, and ${why}`, {
     hint: `${IDENTITY_HINT}: of ${to.join(' or ')}`,
@@ -107,19 +119,19 @@ async function putSealed(
   { key, body, how }: Put,
   { keys, indexKey }: { readonly keys: SealKeys; readonly indexKey: IndexKey },
 ): Promise<PutOutcome> {
-  if (!key.endsWith(SEALED)) throw new Error(`${key} would be stored in plain`);
-  const header = await keys.header();
+  if (sealedEnding(key) !== keys.ending) throw new Error(`${key} would be stored in plain`);
   // The md5 is that of the bytes before they were sealed.
   const { md5: _, release, ...rest } = how;
   const meta = sealMeta(how.meta, indexKey);
   if (body instanceof Uint8Array) {
-    const sealed = sealWhole(body, header);
+    const sealed = await keys.seal(body, rest.signal);
     const outcome = await inner.put(key, sealed, { ...rest, meta });
     return outcome.kind === 'stored' ? { ...outcome, sizeBytes: sealed.length } : outcome;
   }
   let sizeBytes = 0;
   const counted = async function* counted(): AsyncGenerator<Uint8Array> {
-    for await (const part of sealParts(body, header, (part) => release?.(part))) {
+    const options = { release: (part: Uint8Array) => release?.(part), signal: rest.signal };
+    for await (const part of keys.sealParts(body, options)) {
       sizeBytes += part.length;
       yield part;
     }
@@ -179,7 +191,7 @@ async function recordIn(
   const sealed = sealedText(text);
   if (sealed === undefined) return { ...got, body: passOn(chunks) };
   const opened = await keyFor(sealed, keys);
-  if (opened === undefined && reader === 'look' && keys.hasIdentity)
+  if (opened === undefined && reader === 'look' && keys.hasIdentity && !isOfGpg(sealed.note.to))
     throw wrongIdentity(key, keys, sealed.note);
   const plain = opened === undefined && reader === 'run' ? undefined : openSecrets(sealed, opened);
   return { ...got, body: passOn(plain === undefined ? chunks : [Buffer.from(plain)]) };

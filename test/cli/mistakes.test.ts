@@ -183,6 +183,14 @@ describe('a mistake', () => {
     ],
     [['watch', '--workdir', 'auto', '-r', 'r'], '--workdir auto: only a run makes its work directory itself'],
     [['restore', '--workdir', 'auto'], '--workdir auto: only a run makes its work directory itself'],
+    [['--encrypt', 'gpg:-rf', ...TASK], "--encrypt 'gpg:-rf': no id, fingerprint or address of a key"],
+    [['--encrypt', 'gpg:--output=x@y', ...TASK], "--encrypt 'gpg:--output=x@y': no id, fingerprint or"],
+    [['--encrypt', 'gpg:Joe', ...TASK], "--encrypt 'gpg:Joe': no id, fingerprint or address of a key"],
+    [['--encrypt', 'gpg:', ...TASK], "--encrypt 'gpg:': no id, fingerprint or address of a key"],
+    [
+      ['--encrypt', 'gpg:joe@lab.example', '--encrypt', 'age1qqqqqqqqqqqq', ...TASK],
+      '--encrypt names recipients of age and of gpg | take one kind',
+    ],
     [
       ['--reclaim', 'now', ...TASK],
       '--reclaim now: nothing is reclaimed for a store inside the work directory',

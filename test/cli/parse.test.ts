@@ -181,6 +181,16 @@ describe('each option', () => {
   });
 });
 
+it('--encrypt takes keys of gpg by fingerprint, key id and address', () => {
+  const to = [
+    'gpg:B93D80E6A740C44990860E0DA637541E26951300',
+    'gpg:0xA637541E26951300',
+    'gpg:run+7@lab.example',
+  ];
+  const words = to.flatMap((one) => ['--encrypt', one]);
+  expect(parsed([...words, ...TASK]).settings.seal).toEqual({ to });
+});
+
 describe('--verify-at', () => {
   it.each([
     ['restore', { atRestore: true, atCommit: false }],

@@ -309,3 +309,54 @@ it('a large result goes to S3 in sealed parts, and is gathered as it was', async
     await s3.close();
   }
 });
+
+describe('with keys of gpg, here a script,', () => {
+  const FINGERPRINT = 'B93D80E6A740C44990860E0DA637541E26951300';
+  const broken = (): string => path.join(place.dir, 'broken');
+  const runWith = (options: readonly string[], task: string): Run => {
+    const bin = path.join(place.dir, 'bin');
+    fs.mkdirSync(bin, { recursive: true });
+    if (!fs.existsSync(path.join(bin, 'gpg')))
+      fs.symlinkSync(path.join(PROJECT, 'test/support/fake-gpg.sh'), path.join(bin, 'gpg'));
+    fs.writeFileSync(path.join(place.dir, 'keys'), `pub:u::::::::::scESC:\nfpr:::::::::${FINGERPRINT}:\n`);
+    return place.run(
+      ['-r', 'final.dat', '--task-name', 'sim', '--index', '7', ...options],
+      ['sh', '-c', task],
+      {
+        PATH: `${bin}:${process.env['PATH']}`,
+        FAKE_KEYS: path.join(place.dir, 'keys'),
+        FAKE_BROKEN: broken(),
+      },
+    );
+  };
+  const GPG = ['--encrypt', 'gpg:run@lab.example'];
+  const FAILS = 'gpg cannot encrypt: gpg: no space \\x1b[2J left';
+
+  it('a file that gpg cannot encrypt is stored once it can', async () => {
+    const one = runWith(GPG, `touch '${broken()}'; echo 1 >final.dat; until [ -e go ]; do sleep 0.05; done`);
+    await until(() => one.stderr().includes('is tried again'), 'a push that fails');
+    expect(one.stderr()).toContain(`final.dat is not stored yet, and is tried again: ${FAILS}`);
+    expect(one.stderr()).not.toContain('SECRET');
+    expect(place.keys()).toEqual([]);
+    fs.rmSync(broken());
+    fs.writeFileSync(place.at('go'), '');
+    await ended(one, 0);
+    expect(place.keys()).toEqual(['final.dat.7.gpg']);
+    expect(fs.readFileSync(path.join(place.store, 'final.dat.7.gpg'), 'utf8')).toBe('SEALED1\n');
+  });
+
+  it('a gpg that fails to the end is no success, and nothing is stored under the name of the file', async () => {
+    const one = runWith([...GPG, '--drain-timeout', '1s'], `touch '${broken()}'; echo 1 >final.dat`);
+    await ended(one, 74);
+    expect(one.stderr()).toContain(FAILS);
+    expect(place.keys()).toEqual([]);
+  });
+
+  it('an index stays with its kind of key', async () => {
+    await ended(runWith(GPG, 'echo 1 >final.dat'), 0);
+    const other = await ended(runWith(to, 'touch started'), 64);
+    expect(other.stderr()).toContain('--encrypt names the other kind of key');
+    expect(other.stderr()).toContain(`try: --encrypt gpg:${FINGERPRINT}`);
+    expect(fs.existsSync(place.at('started'))).toBe(false);
+  });
+});

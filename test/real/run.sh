@@ -2,14 +2,14 @@
 # The real-world tests: real LAMMPS and SQLite, and the examples of programs in real programs; GNU parallel, a real Slurm, a
 # real Grid Engine, a real Ceph object store, several machines on a real Redis, all on loopback; the pages of capture report,
 # capture queue ui and the documentation site in a real Chromium; and what npm installs without a compiler, on newer Nodes;
-# signatures, beside those of botocore; and what --encrypt stores, with age.
+# signatures, beside those of botocore; and what --encrypt stores, with age and gpg.
 # `npm run test:real [-- vitest options]`.
 # Installs what is missing (Debian packages), stops everything it starts on every way out, never skips.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-readonly packages=(lmod buildah debootstrap binutils ceph-mon ceph-osd ceph-common radosgw lammps openmpi-bin slurmctld slurmd slurm-client python3 parallel pssh openssh-server gridengine-master gridengine-exec gridengine-client chromium fonts-dejavu-core redis-server openssl systemd python3-botocore procps gromacs python3-numpy python3-h5py python3-mpi4py age zstd)
-readonly programs=(buildah debootstrap readelf ceph-mon ceph-osd ceph radosgw radosgw-admin lmp mpirun slurmctld slurmd sbatch python3 parallel parallel-ssh sshd qsub sge_qmaster sge_execd chromium redis-server redis-cli openssl systemd-analyze pgrep gmx age zstd)
+readonly packages=(lmod buildah debootstrap binutils ceph-mon ceph-osd ceph-common radosgw lammps openmpi-bin slurmctld slurmd slurm-client python3 parallel pssh openssh-server gridengine-master gridengine-exec gridengine-client chromium fonts-dejavu-core redis-server openssl systemd python3-botocore procps gromacs python3-numpy python3-h5py python3-mpi4py age gnupg zstd)
+readonly programs=(buildah debootstrap readelf ceph-mon ceph-osd ceph radosgw radosgw-admin lmp mpirun slurmctld slurmd sbatch python3 parallel parallel-ssh sshd qsub sge_qmaster sge_execd chromium redis-server redis-cli openssl systemd-analyze pgrep gmx age gpg zstd)
 
 say() { echo "test:real: $*" >&2; }
 

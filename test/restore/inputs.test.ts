@@ -245,3 +245,64 @@ describe('an input that was uploaded by hand', () => {
     ]);
   });
 });
+
+describe('an input that gpg has encrypted', () => {
+  const given = (objects: readonly string[], inputs: readonly string[], sealed: Partial<Store['sealed']>) => {
+    const inner = memoryStore();
+    for (const key of objects) inner.objects.set(key, { bytes: Buffer.from('x'), meta: {} });
+    const asked: string[] = [];
+    const store: Store = {
+      ...inner,
+      head: async (key, signal) => {
+        asked.push(key);
+        return inner.head(key, signal);
+      },
+      sealed: { endings: [], opensGpg: async () => true, opening: () => undefined, ...sealed },
+    };
+    const search: InputSearch = {
+      store,
+      scope: { taskName: 't', index: '7' },
+      manifest: compileManifest({ ...DECLARED, results: [], inputs }),
+      root: '/nowhere',
+      known: new Set(),
+      run: undefined,
+      recorded: async () => new Set(),
+      signal: NEVER,
+    };
+    const found = async (): Promise<readonly (readonly [string, string])[]> =>
+      (await findInputs(search, inputs)).sources.map(({ path, key }) => [path, key] as const);
+    return { found, asked };
+  };
+
+  it('is found by the name of the file that it holds', async () => {
+    const { found } = given(['in.dat.gpg'], ['in.dat'], {});
+    expect(await found()).toEqual([['in.dat', 'in.dat.gpg']]);
+  });
+
+  it('costs no request if the input is there in plain', async () => {
+    const { found, asked } = given(['in.dat', 'in.dat.gpg'], ['in.dat'], {});
+    expect(await found()).toEqual([['in.dat', 'in.dat']]);
+    expect(asked.filter((key) => key.endsWith('.gpg'))).toEqual([]);
+  });
+
+  it('of this very index comes before a plain one, in a run with recipients of gpg', async () => {
+    const { found } = given(['in.dat', 'in.dat.7.zst.gpg'], ['in.dat'], { endings: ['.gpg'] });
+    expect(await found()).toEqual([['in.dat', 'in.dat.7.zst.gpg']]);
+  });
+
+  it('is taken as it is if it is named so, or if there is no secret key', async () => {
+    const named = given(['in.dat.gpg'], ['in.dat.gpg'], {});
+    expect(await named.found()).toEqual([['in.dat.gpg', 'in.dat.gpg']]);
+    for (const inputs of [['*.gpg'], ['*']]) {
+      const { found } = given(['in.dat.gpg'], inputs, { opensGpg: async () => false });
+      expect(await found()).toEqual([['in.dat.gpg', 'in.dat.gpg']]);
+    }
+    const pattern = given(['in.dat.gpg'], ['*.gpg'], {});
+    expect(await pattern.found()).toEqual([['in.dat.gpg', 'in.dat.gpg']]);
+  });
+
+  it('is found by a pattern if there is a secret key', async () => {
+    const { found } = given(['in.dat.gpg'], ['*.dat'], {});
+    expect(await found()).toEqual([['in.dat', 'in.dat.gpg']]);
+  });
+});

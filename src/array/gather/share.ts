@@ -1,6 +1,7 @@
 // What one index contributes to a gathering: the results in its newest record, and what is missing. Names in the store
 // are never interpreted.
 import { unionOf, type WholeRecord } from '../../model/checkpoint/history.ts';
+import { ENDINGS } from '../../model/format/keys.ts';
 import type { StoredFile } from '../../model/format/records.ts';
 import { showPath } from '../../model/path.ts';
 import type { Source } from '../../restore/source.ts';
@@ -86,6 +87,6 @@ async function partialsOf(
 /** `.partial-2`, as in its key. */
 function endingOf({ key, attempt }: StoredFile): string {
   const [ending = `.partial-${attempt}`] =
-    /\.partial-\d+(?:\.~\d+~)?(?=(?:\.zst)?(?:\.age)?$)/.exec(key) ?? [];
+    new RegExp(String.raw`\.partial-\d+(?:\.~\d+~)?(?=${ENDINGS}$)`).exec(key) ?? [];
   return ending;
 }

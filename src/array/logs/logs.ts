@@ -6,7 +6,7 @@ import { group } from '../../cli/options/spec.ts';
 import type { ValuesOf } from '../../cli/options/values.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
-import { type KeyScope, parseRecordKey, SEALED } from '../../model/format/keys.ts';
+import { type KeyScope, parseRecordKey, sealedEnding } from '../../model/format/keys.ts';
 import type { OutputStream } from '../../model/format/output-keys.ts';
 import { isLast, RECORD_KINDS } from '../../model/format/records.ts';
 import { readClaim } from '../../records/claim.ts';
@@ -82,7 +82,7 @@ async function logs(array: StoredArray, request: OutputRequest, tools: Tools): P
   const found = wanted(first, attempt, request);
   if (found.size === 0) tools.log.info(`attempt ${attempt} has stored no ${request.stream ?? 'output'} yet`);
   // Says whose identity opens it, if the one that is given does not.
-  if (first.some(({ key }) => key.endsWith(SEALED)))
+  if (first.some(({ key }) => sealedEnding(key) !== undefined))
     await readClaim(array.store, scope, attempt, tools.signal);
   const printer = new Printer(array, request, tools);
   await printer.print(found);

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { type History, unionOf, type WholeRecord } from '../../model/checkpoint/history.ts';
 import { isProofOfLife } from '../../model/checkpoint/restore-order.ts';
 import { keptGenerations, generationKeys } from '../../model/checkpoint/retention.ts';
-import { recordKey, SEALED } from '../../model/format/keys.ts';
+import { recordKey, sealedEnding } from '../../model/format/keys.ts';
 import { type CaptureRecord, type Generation, textWithSum } from '../../model/format/records.ts';
 import { readClaim } from '../../records/claim.ts';
 import { detailsOf } from '../details.ts';
@@ -72,7 +72,7 @@ function namedBy(attempts: readonly WholeRecord[]): ReadonlyMap<string, NamedObj
   for (const { record } of attempts) {
     for (const file of [...record.generations.flatMap(({ members }) => members), ...record.partials]) {
       const sizeBytes =
-        file.storedSize ?? (file.compressed || file.key.endsWith(SEALED) ? undefined : file.size);
+        file.storedSize ?? (file.compressed || sealedEnding(file.key) !== undefined ? undefined : file.size);
       named.set(file.key, { push: file.push, sizeBytes });
     }
   }

@@ -1,5 +1,5 @@
 // Checks a recorded object against its record: reads all of it, or uses only what a listing says.
-import { SEALED } from '../../model/format/keys.ts';
+import { sealedEnding } from '../../model/format/keys.ts';
 import type { Segment, StoredFile } from '../../model/format/records.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { NO_ZSTD_HINT } from '../../native/zstd.ts';
@@ -53,7 +53,7 @@ export async function fastCheck(store: Store, listed: boolean, signal: AbortSign
     // A run may have stored it since the listing.
     const found = there?.get(file.key) ?? (await store.head(file.key, signal));
     if (found === undefined) return GONE;
-    const isAsFile = !file.compressed && !file.key.endsWith(SEALED);
+    const isAsFile = !file.compressed && sealedEnding(file.key) === undefined;
     const expected = file.storedSize ?? (isAsFile ? file.size : undefined);
     if (expected !== undefined && found.sizeBytes !== expected)
       return `its object has ${found.sizeBytes} bytes, not ${expected}`;

@@ -12,7 +12,7 @@ export const SEALING = group('Encryption:', {
   encrypt: {
     flags: '--encrypt <recipient>',
     kind: 'list',
-    help: 'store only what this recipient of age (age1...) can read; repeatable, or @file with one a line',
+    help: 'store only what this recipient (age1..., or gpg:KEYID) can read; repeatable, or @file with one a line',
     on: CAPTURING,
   },
   identityFile: {
@@ -32,7 +32,11 @@ export const SEALING = group('Encryption:', {
 });
 
 const RECIPIENT = /^age1[02-9ac-hj-np-z]{8,}$/;
-const HINT = 'age-keygen -y key.txt prints it: age1...';
+/** An id of 8 or 16 digits, a fingerprint, or an address. */
+const GPG_RECIPIENT =
+  /^gpg:(?:(?:0x)?(?:[\dA-F]{8}|[\dA-F]{16}|[\dA-F]{40}|[\dA-F]{64})|[\w.+][\w.+-]*@[\w.-]+)$/i;
+const HINT =
+  'age-keygen -y key.txt prints it: age1...; for a key of gpg, gpg: and its fingerprint or address';
 
 export function sealingOf(values: Values, caller: RunCaller): SealSettings | undefined {
   const { identityFile, identityCommand } = values.all(SEALING);
@@ -47,7 +51,7 @@ function recipientsOf(values: Values, { cwd, outside }: RunCaller): readonly str
   const { source } = given;
   const recipients = new Set<string>();
   const take = (text: string, from: string): void => {
-    if (RECIPIENT.test(text)) recipients.add(text);
+    if (RECIPIENT.test(text) || GPG_RECIPIENT.test(text)) recipients.add(text);
     else values.refuse(`${from} '${showPath(text)}': ${whyNot(text)}`, HINT);
   };
   for (const text of given.values) {
@@ -70,11 +74,22 @@ function recipientsOf(values: Values, { cwd, outside }: RunCaller): readonly str
       values.refuse(`${source} '@${showPath(file)}': cannot read the recipients: ${why}`, HINT);
     }
   }
-  return [...recipients];
+  const all = [...recipients];
+  if (all.some(isGpg) && !all.every(isGpg))
+    values.refuse(
+      `${source} names recipients of age and of gpg`,
+      'take one kind: what one array stores is opened by age, or by gpg',
+    );
+  return all;
+}
+
+function isGpg(recipient: string): boolean {
+  return recipient.startsWith('gpg:');
 }
 
 function whyNot(text: string): string {
   if (text.startsWith('AGE-SECRET-KEY-'))
     return 'this is an identity, which opens what is encrypted: keep it secret';
-  return 'no recipient of age; a passphrase is for people, and none is asked for';
+  if (isGpg(text)) return 'no id, fingerprint or address of a key';
+  return 'no recipient of age or gpg; a passphrase is for people, and none is asked for';
 }

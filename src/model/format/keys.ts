@@ -13,8 +13,10 @@ const COMPONENT_LIMIT_BYTES = 200;
 const SHORT_HEAD_BYTES = 120;
 
 const COMPRESSED = '.zst';
-/** The last ending of the key of a sealed object, in the age format. */
-export const SEALED = '.age';
+/** The last ending of the key of a sealed object: `.age` in the age format, `.gpg` one OpenPGP message. */
+export type SealedEnding = '.age' | '.gpg';
+/** For patterns: what may follow the name of an object. */
+export const ENDINGS = String.raw`(?:\.zst)?(?:\.age|\.gpg)?`;
 
 /** The largest number of an attempt, a record, a set or an older object: the parsers of keys accept nine digits. */
 export const MOST_NUMBER = 999_999_999;
@@ -24,13 +26,17 @@ export interface KeyScope {
   readonly taskName: string;
   /** `0` if the task is not in an array. */
   readonly index: string;
-  /** The keys of new objects end in {@link SEALED}. */
-  readonly isSealed?: boolean;
+  /** The last ending of the keys of new objects; undefined: they are not sealed. */
+  readonly sealed?: SealedEnding | undefined;
+}
+
+export function sealedEnding(key: string): SealedEnding | undefined {
+  return (['.age', '.gpg'] as const).find((ending) => key.endsWith(ending));
 }
 
 /** The key without the ending of a sealed object. */
 export function bareKey(key: string): string {
-  return key.endsWith(SEALED) ? key.slice(0, -SEALED.length) : key;
+  return key.slice(0, key.length - (sealedEnding(key)?.length ?? 0));
 }
 
 /** Says the key that its object is compressed? */
@@ -62,9 +68,11 @@ export function partialPrefix(path: RelPath, scope: KeyScope): string {
   return `${stemOf(path)}.${scope.index}.partial-`;
 }
 
+const PARTIAL = new RegExp(String.raw`^([1-9]\d*)(?:\.~\d+~)?${ENDINGS}$`);
+
 /** The attempt in the part of a key after {@link partialPrefix}; undefined if it is not a partial result. */
 export function parsePartial(rest: string): number | undefined {
-  const match = /^([1-9]\d*)(?:\.~\d+~)?(?:\.zst)?(?:\.age)?$/.exec(rest);
+  const match = PARTIAL.exec(rest);
   return match === null ? undefined : Number(match[1]);
 }
 
@@ -96,9 +104,11 @@ export function keptPrefix(path: RelPath, scope: KeyScope): string {
   return `${stemOf(path)}.${scope.index}.~`;
 }
 
+const KEPT = new RegExp(String.raw`^([1-9]\d{0,8})~${ENDINGS}$`);
+
 /** The number in the part of a key after {@link keptPrefix}; undefined if it is not an older object. */
 export function parseKept(rest: string): number | undefined {
-  const match = /^([1-9]\d{0,8})~(?:\.zst)?(?:\.age)?$/.exec(rest);
+  const match = KEPT.exec(rest);
   return match === null ? undefined : Number(match[1]);
 }
 
@@ -133,28 +143,30 @@ export function momentPrefix(path: RelPath, scope: KeyScope): string {
   return `${stemOf(path)}.${scope.taskName}.${scope.index}.`;
 }
 
+const MOMENT = new RegExp(String.raw`^([1-9]\d*)-\d+(\.\d+)?${ENDINGS}$`);
+const SEGMENT = new RegExp(String.raw`\.(\d+)-\d+\.(\d+)${ENDINGS}$`);
+
 /** The part of a key after {@link momentPrefix}; undefined if it is neither a checkpoint nor a segment. */
 export function parseMoment(rest: string): { attempt: number; isSegment: boolean } | undefined {
-  const match = /^([1-9]\d*)-\d+(\.\d+)?(?:\.zst)?(?:\.age)?$/.exec(rest);
+  const match = MOMENT.exec(rest);
   return match === null ? undefined : { attempt: Number(match[1]), isSegment: match[2] !== undefined };
 }
 
 /** The attempt and number of the segment with this key; undefined if it is not a segment's key. */
 export function parseSegmentKey(key: string): { attempt: number; segment: number } | undefined {
-  const match = /\.(\d+)-\d+\.(\d+)(?:\.zst)?(?:\.age)?$/.exec(key);
+  const match = SEGMENT.exec(key);
   return match === null ? undefined : { attempt: Number(match[1]), segment: Number(match[2]) };
 }
 
 /**
  * The keys to try for an input, in this order: the index's own first. An object that a user uploads by hand (`aws s3
- * cp`) has its plain file name as its key, without escapes. `opensSealed`: also those of sealed objects.
+ * cp`) has its plain file name as its key, without escapes. `endings`: '', and those of sealed objects that can be opened.
  */
 export function inputKeys(
   path: RelPath,
   scope: KeyScope,
-  opensSealed = false,
+  endings: readonly string[] = [''],
 ): readonly { key: string; compressed: boolean }[] {
-  const endings = opensSealed ? ['', SEALED] : [''];
   const plain = isPlainKey(path) && stemOf(path) !== path ? [path] : [];
   const own = [resultKey(path, scope, false), ...plain.map((name) => `${name}.${scope.index}`)];
   return [
@@ -230,9 +242,9 @@ function withSuffix(
   path: RelPath,
   suffix: string,
   compressed: boolean,
-  { isSealed = false }: KeyScope,
+  { sealed = '' }: { readonly sealed?: string | undefined },
 ): string {
-  return `${stemOf(path)}${suffix}${compressed ? COMPRESSED : ''}${isSealed ? SEALED : ''}`;
+  return `${stemOf(path)}${suffix}${compressed ? COMPRESSED : ''}${sealed}`;
 }
 
 /** The common prefix of all keys of a path. */

@@ -1,7 +1,7 @@
 // Who stored an object, and which file does it hold? capture's own objects say so in their metadata. A listing of
 // inputs leaves them out, except the results of its own index. Pure.
 import type { RelPath } from '../path.ts';
-import { pathOfOwnKey, TASKS_PREFIX } from './keys.ts';
+import { ENDINGS, pathOfOwnKey, TASKS_PREFIX } from './keys.ts';
 
 /** An object that capture itself stored under this very key, with `--run` of the attempt that stored it. */
 export type Origin = { readonly runId: string | undefined } & (
@@ -25,9 +25,8 @@ const PUSH_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export function originOf(key: string, meta: Readonly<Record<string, string>>): Origin | undefined {
   const { push = '', index = '', 'run-id': runId } = meta;
   if (!PUSH_ID.test(push) || meta['capture'] === undefined || !/^[\w-]+$/.test(index)) return undefined;
-  if (new RegExp(`\\.${index}(${NOT_A_RESULT})(\\.zst)?(\\.age)?$`).test(key))
-    return { kind: 'other', runId };
-  const [, escaped] = new RegExp(`^(.+)\\.${index}(\\.zst)?(\\.age)?$`, 's').exec(key) ?? [];
+  if (new RegExp(`\\.${index}(${NOT_A_RESULT})${ENDINGS}$`).test(key)) return { kind: 'other', runId };
+  const [, escaped] = new RegExp(`^(.+)\\.${index}${ENDINGS}$`, 's').exec(key) ?? [];
   return escaped === undefined ? undefined : { kind: 'result', path: pathOfOwnKey(escaped), runId };
 }
 

@@ -83,7 +83,7 @@ export type NotifyTarget =
 
 /** Who may read what a run stores, and how it reads what others have sealed. */
 export interface SealSettings {
-  /** Recipients of age; none: nothing is sealed. */
+  /** Recipients, all of age or all of gpg (`gpg:...`); none: nothing is sealed. */
   readonly to: readonly string[];
   /** Absolute path. */
   readonly identityFile?: string | undefined;

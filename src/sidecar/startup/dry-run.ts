@@ -6,7 +6,13 @@ import { generationName, type History } from '../../model/checkpoint/history.ts'
 import type { CaptureError } from '../../model/errors.ts';
 import { compileManifest, type Manifest } from '../../model/file/manifest.ts';
 import { firstLine } from '../../model/format/first-line.ts';
-import { checkpointKey, type KeyScope, resultKey, SEALED, segmentKey } from '../../model/format/keys.ts';
+import {
+  checkpointKey,
+  type KeyScope,
+  resultKey,
+  type SealedEnding,
+  segmentKey,
+} from '../../model/format/keys.ts';
 import type { MessageFields } from '../../model/format/message-fields.ts';
 import { keyIndex, type Settings, type StoreSettings } from '../../model/format/settings.ts';
 import { submissionNote } from '../../model/outcome/other-runs.ts';
@@ -43,7 +49,7 @@ export interface DryRun {
 export async function dryRun(settings: Settings, given: AbortSignal): Promise<DryRun> {
   const patience = openPatience({ limitMs: startLimitMs(settings), signal: given, outage: {} });
   const { signal } = patience;
-  const keys = await openSealKeys(settings.seal, process.env, signal);
+  const keys = await openSealKeys(settings.seal, process.env, { signal });
   const open = async (at: StoreSettings): Promise<Store> =>
     sealedStore(patience.over(await openStore(at, { onTry: patience.tried })), { keys, reader: 'look' });
   const store = await open(settings.to);
@@ -88,7 +94,7 @@ export async function dryRun(settings: Settings, given: AbortSignal): Promise<Dr
       ...matches(found, manifest, {
         scope,
         attempt: newestAttempt + 1,
-        isSealed: keys.recipients.length > 0,
+        sealed: keys.ending,
       }).map(asLine),
       ...inputs.lines.map(asLine),
       ...(await restores(settings, { store, scope, history, log: { debug: () => undefined }, signal })),
@@ -120,10 +126,10 @@ function matches(
   {
     scope,
     attempt,
-    isSealed,
-  }: { readonly scope: KeyScope; readonly attempt: number; readonly isSealed: boolean },
+    sealed,
+  }: { readonly scope: KeyScope; readonly attempt: number; readonly sealed: SealedEnding | undefined },
 ): readonly string[] {
-  const endings = `[.zst]${isSealed ? SEALED : ''}`;
+  const endings = `[.zst]${sealed ?? ''}`;
   if (found.length === 0) return ['matches: nothing in the work directory yet'];
   return found.flatMap(({ path, facts }) => {
     const { result, checkpoint, input, companion } = manifest.rolesOf(path);

@@ -50,7 +50,7 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
   const outage = openOutage(log, clockMs);
   const patience = openPatience({ limitMs: startLimitMs(settings), signal: given, outage });
   const { signal } = patience;
-  const keys = await openSealKeys(settings.seal, process.env, signal);
+  const keys = await openSealKeys(settings.seal, process.env, { signal });
   const open = openerOf(keys, patience, log);
   const store = await open(settings.to);
   const from = settings.from === undefined ? store : await open(settings.from);

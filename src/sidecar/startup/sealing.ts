@@ -1,12 +1,13 @@
 // Whether this run seals what it stores, and under which key. An index is sealed by all its attempts or by none: a
-// restart that forgot --encrypt must not store a plain byte beside sealed ones.
+// restart that forgot --encrypt must not store a plain byte beside sealed ones. All its recipients are of age, or all of
+// gpg.
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import type { KeyScope } from '../../model/format/keys.ts';
 import type { SealedNote } from '../../model/format/records.ts';
 import { isClaim, readClaim } from '../../records/claim.ts';
 import type { RecordListing } from '../../records/list.ts';
-import { indexKeyFrom, newIndexKey, type SealKeys } from '../../seal/keys.ts';
+import { endingFor, indexKeyFrom, newIndexKey, type SealKeys } from '../../seal/keys.ts';
 import { sealedStore, wrongIdentity } from '../../seal/sealed-store.ts';
 import type { Store } from '../../store/contract/store.ts';
 
@@ -33,8 +34,8 @@ export interface SealingOptions {
 }
 
 /**
- * Throws status 64 if earlier attempts of the index were sealed and this one would not be, or the reverse, and 69 if no
- * identity opens what they have stored.
+ * Throws status 64 if earlier attempts of the index were sealed and this one would not be, the reverse, or for the other
+ * kind of recipients, and 69 if nothing here opens what they have stored.
  */
 export async function sealRun({
   keys,
@@ -45,11 +46,10 @@ export async function sealRun({
   signal,
 }: SealingOptions): Promise<Sealing> {
   const { scope, newestAttempt } = listing;
-  const isSealed = keys.recipients.length > 0;
   const { hasClaim, before } = await earlierSealing(inner, listing, signal);
-  if (isNew && hasClaim && isSealed !== (before !== undefined))
-    throw otherwiseBefore(inner, newestAttempt, before);
-  if (!isSealed)
+  if (isNew && hasClaim && keys.ending !== (before && endingFor(before.to)))
+    throw otherwiseBefore(listing, { url: inner.url, keys, before });
+  if (keys.ending === undefined)
     return {
       store: sealedStore(inner, { keys, reader: 'run' }),
       scope,
@@ -62,8 +62,8 @@ export async function sealRun({
   const indexKey = known ?? newIndexKey();
   return {
     store: sealedStore(inner, { keys, reader: 'run', indexKey }),
-    scope: { ...scope, isSealed },
-    sealed: await keys.noteOf(indexKey),
+    scope: { ...scope, sealed: keys.ending },
+    sealed: await keys.noteOf(indexKey, signal),
     sealKey: indexKey.key.toString('base64'),
   };
 }
@@ -90,7 +90,15 @@ export async function refuseUnopened({
     throw wrongIdentity(`what attempt ${listing.newestAttempt} has stored`, keys, before);
 }
 
-function otherwiseBefore({ url }: Store, attempt: number, before: SealedNote | undefined): CaptureError {
+function otherwiseBefore(
+  { newestAttempt: attempt }: RecordListing,
+  {
+    url,
+    keys,
+    before,
+  }: { readonly url: string; readonly keys: SealKeys; readonly before: SealedNote | undefined },
+): CaptureError {
+  const given = keys.ending === undefined ? 'no --encrypt is given' : '--encrypt names the other kind of key';
   return before === undefined
     ? new CaptureError(
         EXIT.usage,
@@ -99,7 +107,7 @@ function otherwiseBefore({ url }: Store, attempt: number, before: SealedNote | u
           hint: 'name another prefix with --to: what is stored there stays readable',
         },
       )
-    : new CaptureError(EXIT.usage, `this index is sealed under ${url}, and no --encrypt is given`, {
+    : new CaptureError(EXIT.usage, `this index is sealed under ${url}, and ${given}`, {
         hint: before.to.map((one) => `--encrypt ${one}`).join(' '),
       });
 }

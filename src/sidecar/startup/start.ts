@@ -7,7 +7,7 @@ import { warnOnce } from '../../log/once.ts';
 import { generationName, withJudgements } from '../../model/checkpoint/history.ts';
 import { CaptureError, type Mistake, reasonOf } from '../../model/errors.ts';
 import { compileManifest, fixedPart } from '../../model/file/manifest.ts';
-import { escapePath, type KeyScope, recordPrefix } from '../../model/format/keys.ts';
+import { ENDINGS, escapePath, type KeyScope, recordPrefix } from '../../model/format/keys.ts';
 import type { CaptureRecord } from '../../model/format/records.ts';
 import { keyIndex, type Settings } from '../../model/format/settings.ts';
 import { LinkRate } from '../../model/link-rate.ts';
@@ -121,7 +121,7 @@ async function openWorkdirAndStore(options: StartOptions, owned: CloseStack): Pr
   const { settings, patience, shared, caller } = options;
   const { workdir, identity } = settings;
   // Before anything is asked or changed: nothing may fail here once the task runs.
-  const keys = await openSealKeys(settings.seal, caller.env, patience.signal);
+  const keys = await openSealKeys(settings.seal, caller.env, { signal: patience.signal });
   const { O_RDONLY, O_DIRECTORY } = fs.constants;
   const fd = owned.add(fs.openSync(encodePath(workdir), O_RDONLY | O_DIRECTORY), fs.closeSync);
   // Its answer is awaited after that of the listing, which has a limit.
@@ -342,7 +342,7 @@ async function sweepOwn(
   scope: KeyScope,
   signal: AbortSignal,
 ): Promise<void> {
-  const result = new RegExp(`\\.${scope.index}(\\.partial-\\d+)?(\\.~\\d+~)?(\\.zst)?(\\.age)?$`);
+  const result = new RegExp(`\\.${scope.index}(\\.partial-\\d+)?(\\.~\\d+~)?${ENDINGS}$`);
   const checkpoint = `.${scope.taskName}.${scope.index}.`;
   const record = recordPrefix(scope);
   const mine = (key: string): boolean =>

@@ -122,7 +122,10 @@ export interface Store {
   readonly listsByPage: boolean;
   /** Only a store that opens what is sealed has it (seal/sealed-store.ts). */
   readonly sealed?: {
-    readonly hasIdentity: boolean;
+    /** Of keys that are looked for beside plain ones: there is what opens them. */
+    readonly endings: readonly string[];
+    /** There is a secret key of gpg. */
+    opensGpg(signal: AbortSignal): Promise<boolean>;
     /**
      * What opens the stored bytes of the object under this key; undefined if they are not sealed. Throws status 69 if
      * there is no identity.

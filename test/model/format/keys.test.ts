@@ -4,7 +4,13 @@ import {
   checkpointKey,
   escapePath,
   inputKeys,
+  isCompressedKey,
+  keptPrefix,
+  parseKept,
+  parseSegmentKey,
   pathOfKey,
+  pathOfResult,
+  sealedEnding,
   keptKey,
   mayCompress,
   momentPrefix,
@@ -19,6 +25,10 @@ import {
   segmentKey,
   unescapeKey,
 } from '../../../src/model/format/keys.ts';
+import { originOf } from '../../../src/model/format/origin.ts';
+import { outputKey, parseOutputKey } from '../../../src/model/format/output-keys.ts';
+import { storedFileRow } from '../../../src/model/packed/stored-file-row.ts';
+import { shapeOf } from '../../../src/array/shape.ts';
 import { decodePath } from '../../../src/model/path.ts';
 import { anyPath } from '../../support/any-path.ts';
 
@@ -225,5 +235,49 @@ describe('what deaths have left of a result', () => {
 
   it.each(['', '0', '01', '2x', '2.gz', '2.zst.7', 'x'])('%j below it is something else', (rest) => {
     expect(parsePartial(rest)).toBeUndefined();
+  });
+});
+
+describe.each(['.age', '.gpg'] as const)('keys of sealed objects that end in %s', (sealed) => {
+  const own = { ...scope, sealed };
+  const push = '1fd1a0e3-0a43-4c41-9a3a-0a0a6a1b2c3d';
+  const written = { push, index: '7', capture: '0' };
+
+  it.each([true, false])('are read as they are written, compressed: %s', (compressed) => {
+    const result = resultKey('r.dat', own, compressed);
+    const kept = keptKey('r.dat', own, 3, compressed);
+    const partial = partialKey('r.dat', own, { attempt: 2, n: 1 }, compressed);
+    const checkpoint = checkpointKey('r.dat', own, { attempt: 2, generation: 31 }, compressed);
+    const segment = segmentKey('r.dat', own, { attempt: 2, generation: 31, segment: 4 }, compressed);
+    for (const key of [result, kept, partial, checkpoint, segment]) {
+      expect(key.endsWith(sealed)).toBe(true);
+      expect(sealedEnding(key)).toBe(sealed);
+      expect(isCompressedKey(key)).toBe(compressed);
+    }
+    expect(pathOfResult(result, scope)).toBe('r.dat');
+    expect(originOf(result, written)).toMatchObject({ kind: 'result', path: 'r.dat' });
+    for (const key of [kept, partial, checkpoint, segment])
+      expect(originOf(key, written)).toMatchObject({ kind: 'other' });
+    expect(parseKept(kept.slice(keptPrefix('r.dat', scope).length))).toBe(3);
+    expect(parsePartial(partial.slice(partialPrefix('r.dat', scope).length))).toBe(2);
+    const rest = (key: string): string => key.slice(momentPrefix('r.dat', scope).length);
+    expect(parseMoment(rest(checkpoint))).toEqual({ attempt: 2, isSegment: false });
+    expect(parseMoment(rest(segment))).toEqual({ attempt: 2, isSegment: true });
+    expect(parseSegmentKey(segment)).toEqual({ attempt: 2, segment: 4 });
+    const output = { attempt: 2, stream: 'stdout', first: 9, compressed } as const;
+    expect(parseOutputKey(outputKey(own, output))).toEqual(output);
+    for (const [key, kind] of [
+      [result, 'result'],
+      [kept, 'older'],
+      [partial, 'partials'],
+      [checkpoint, 'checkpoints'],
+    ] as const)
+      expect(shapeOf(key, 'lmp')).toMatchObject({ kind, index: '7' });
+    const file = { path: 'r.dat', key: result, push, attempt: 2, md5: '0'.repeat(32), size: 9 };
+    const stored = { ...file, kind: 'file', compressed, mtimeNs: '1', mode: 0o644 } as const;
+    const codec = storedFileRow('7');
+    const row = Buffer.alloc(codec.bytes);
+    expect(codec.write(stored, row, 0, 'r.dat')).toBe(true);
+    expect(codec.read(row, 0, 'r.dat')).toEqual(stored);
   });
 });
