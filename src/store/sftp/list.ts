@@ -1,0 +1,199 @@
+// Lists and deletes objects, and sweeps what interrupted puts left. Links and other kinds of files are no objects of ours: a
+// listing follows a link to a file, because users stage inputs so, and nothing else.
+import { joinPath } from '../../model/path.ts';
+import { forEachAtOnce, readAhead } from '../../model/waiting.ts';
+import { roomInHeap, tooManyForHeap } from '../../native/heap.ts';
+import { type IsMine, type ListedObject, StoreError } from '../contract/store.ts';
+import { failureFor } from './failure.ts';
+import {
+  check,
+  dropMeta,
+  folderOf,
+  META_SUFFIX,
+  OURS,
+  parsedMeta,
+  pathOf,
+  type Place,
+  readOwn,
+  request,
+  syncFolder,
+  temporaries,
+} from './place.ts';
+import { inOrder } from './put.ts';
+import { type Entry, kindOf, type Session, unlessMissing } from './session.ts';
+
+/** Each is a round trip. */
+const FOLDERS_AT_ONCE = 16;
+const DELETED_AT_ONCE = 16;
+/** Memory for an entry, without the characters of its name. */
+const ENTRY_BYTES = 150;
+/** A note that cannot be read is of a put that was killed while it wrote it, or of one that is just doing so. */
+const UNREADABLE_FOR_S = 24 * 3600;
+
+interface Walk {
+  readonly place: Place;
+  readonly session: Session;
+  readonly prefix: string;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** All objects whose keys start with `prefix`, in byte order. Not retried: the caller can repeat it. */
+export async function* listObjects(
+  place: Place,
+  prefix: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<ListedObject> {
+  const ask = { verb: 'list', key: prefix, signal } as const;
+  const folder = folderOf(prefix);
+  const { session, entries } = await request(place, ask, async (session) => {
+    await check(session, place);
+    return { session, entries: await wantedIn({ place, session, prefix, signal }, folder) };
+  });
+  try {
+    yield* below({ place, session, prefix, signal }, folder, entries);
+    await check(session, place);
+  } catch (error) {
+    signal?.throwIfAborted();
+    const why = await failureFor(error, {
+      operation: `list ${place.url}/${prefix}`,
+      session,
+      at: place.directory,
+    });
+    if (why instanceof StoreError) place.onTry?.('read', why);
+    throw why;
+  }
+}
+
+/** Names of the folders directly in the folder `prefix`. */
+export async function listFolders(
+  place: Place,
+  prefix: string,
+  signal: AbortSignal | undefined,
+): Promise<readonly string[]> {
+  return request(place, { verb: 'list', key: prefix, signal }, async (session) => {
+    await check(session, place);
+    const entries = await entriesOf({ place, session, prefix, signal }, prefix.slice(0, -1), () => true);
+    return entries.filter((entry) => kindOf(entry) === 'directory').map(({ name }) => name);
+  });
+}
+
+async function* below(walk: Walk, folder: string, entries: readonly Entry[]): AsyncGenerator<ListedObject> {
+  const looked = readAhead(entries, FOLDERS_AT_ONCE, async (entry) => {
+    const key = joinPath(folder, entry.name);
+    if (kindOf(entry) === 'directory') return { key, inside: await wantedIn(walk, key) };
+    return { key, found: kindOf(entry) === 'link' ? await target(walk, key) : entry };
+  });
+  for await (const { key, inside, found } of looked) {
+    walk.signal?.throwIfAborted();
+    if (inside !== undefined) yield* below(walk, key, inside);
+    else if (found !== undefined && kindOf(found) === 'file')
+      yield { key, sizeBytes: found.sizeBytes, modifiedMs: found.mtimeS * 1000 };
+  }
+}
+
+function target({ session, place }: Walk, key: string) {
+  return session.stat(pathOf(place, key)).catch(unlessMissing);
+}
+
+/** The folder's entries that a key with the prefix may name or pass through. */
+function wantedIn(walk: Walk, folder: string): Promise<readonly Entry[]> {
+  return entriesOf(walk, folder, (name) => {
+    const key = joinPath(folder, name);
+    return key.startsWith(walk.prefix) || (name.endsWith('/') && walk.prefix.startsWith(key));
+  });
+}
+
+/** A folder's name counts with a slash for the order of keys: `a.b` comes before `a/b`. */
+async function entriesOf(
+  { session, place, signal }: Walk,
+  folder: string,
+  isWanted: (name: string) => boolean,
+): Promise<readonly Entry[]> {
+  const found: { readonly order: Buffer; readonly entry: Entry }[] = [];
+  let leftBytes = roomInHeap();
+  const read = async (): Promise<void> => {
+    for await (const some of session.entries(folder === '' ? place.directory : `${place.directory}/${folder}`)) {
+      signal?.throwIfAborted();
+      for (const entry of some) {
+        const name = kindOf(entry) === 'directory' ? `${entry.name}/` : entry.name;
+        if ((folder === '' && entry.name === OURS) || !isWanted(name)) continue;
+        found.push({ order: Buffer.from(name), entry });
+        leftBytes -= ENTRY_BYTES + 2 * name.length;
+        if (leftBytes < 0) throw tooManyForHeap(`names in ${place.url}/${folder}`, found.length);
+      }
+    }
+  };
+  await read().catch(unlessMissing);
+  return found.toSorted((a, b) => Buffer.compare(a.order, b.order)).map(({ entry }) => entry);
+}
+
+export async function deleteObjects(
+  place: Place,
+  keys: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  await forEachAtOnce(keys, DELETED_AT_ONCE, (key) =>
+    inOrder(place, key, signal, () => deleteObject(place, key, signal)),
+  );
+}
+
+async function deleteObject(place: Place, key: string, signal: AbortSignal | undefined): Promise<void> {
+  const path = pathOf(place, key);
+  /** What a try has found: one whose answer was lost may have removed it. */
+  let seen: Omit<Entry, 'name'> | undefined;
+  await request(place, { verb: 'delete', key, signal }, async (session) => {
+    await check(session, place);
+    const found = await session.lstat(path).catch(unlessMissing);
+    // Other kinds of files are no objects, and not ours to remove.
+    if (found !== undefined && !['file', 'link'].includes(kindOf(found))) return;
+    seen = found ?? seen;
+    signal?.throwIfAborted();
+    if (found !== undefined) {
+      await session.remove(path).catch(unlessMissing);
+      await syncFolder(session, `${place.directory}/${folderOf(key)}`);
+    }
+    if (seen !== undefined && kindOf(seen) === 'file') await dropMeta(session, place, key, seen);
+  });
+}
+
+/** Removes the temporaries of interrupted puts for keys that are `mine`. Foreign files stay. */
+export async function sweep(
+  place: Place,
+  prefix: string,
+  mine: IsMine,
+  signal: AbortSignal | undefined,
+): Promise<true> {
+  return request(place, { verb: 'sweep', key: prefix, signal }, async (session): Promise<true> => {
+    await check(session, place);
+    const folder = temporaries(place);
+    const entries = await allEntries(session, folder);
+    const newest = Math.max(0, ...entries.map(({ mtimeS }) => mtimeS));
+    for (const note of entries.filter(({ name }) => name.endsWith(META_SUFFIX))) {
+      signal?.throwIfAborted();
+      const text = await readOwn(session, `${folder}/${note.name}`);
+      // Undefined: the put has ended since.
+      if (text === undefined) continue;
+      const key = parsedMeta(text)?.key;
+      const isOld = key === undefined && note.mtimeS < newest - UNREADABLE_FOR_S;
+      if (!isOld && !(key?.startsWith(prefix) === true && (await mine(key)))) continue;
+      signal?.throwIfAborted();
+      const name = note.name.slice(0, -META_SUFFIX.length);
+      const own = entries.filter((one) => one.name === name || one.name.startsWith(`${name}.`));
+      // The note last: it tells the next sweep what this one has left.
+      for (const one of own.filter((one) => one !== note))
+        await session.remove(`${folder}/${one.name}`).catch(unlessMissing);
+      await session.remove(`${folder}/${note.name}`).catch(unlessMissing);
+    }
+    return true;
+  });
+}
+
+async function allEntries(session: Session, folder: string): Promise<readonly Entry[]> {
+  const all: Entry[] = [];
+  try {
+    for await (const some of session.entries(folder)) all.push(...some);
+  } catch (error) {
+    unlessMissing(error);
+  }
+  return all;
+}
