@@ -27,7 +27,7 @@ const OWNERS = {
 const RULE = '-'.repeat(80);
 
 /** Packages whose licence stands in its text only. */
-const LICENCES = { 'valid-url': 'MIT' };
+const LICENCES = { ssh2: 'MIT', 'valid-url': 'MIT' };
 
 /** One package, and the texts that go with it. */
 function noticeOf(dir) {

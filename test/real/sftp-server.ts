@@ -19,6 +19,8 @@ export interface SftpServer {
   readonly home: string;
   /** Of a directory in `store`. */
   url(name: string, port?: number): string;
+  /** The path of a directory in `store`. */
+  at(name: string): string;
   /** SIGKILL to whatever serves a connection now. */
   killSessions(): void;
   close(): Promise<void>;
@@ -60,6 +62,7 @@ export async function openSftpServer(lines: readonly string[] = []): Promise<Sft
     port,
     dir,
     home,
+    at: (name) => path.join(at('store'), name),
     url: (name, by = port) => `sftp://${os.userInfo().username}@127.0.0.1:${by}${at('store')}/${name}`,
     killSessions: () => killChildren(daemon.pid ?? 0),
     close: async () => {
@@ -126,38 +129,54 @@ function parentOf(pid: string): number | undefined {
   }
 }
 
-export interface CuttingProxy {
+export interface BreakingProxy {
   readonly port: number;
-  /** How many packets of the server have passed since the last `cutAfter`. */
+  /** How many packets of the server have come since the last `breakAfter`. */
   readonly passed: number;
-  /** Breaks the connection when the server sends this packet: what the client asked for last is done, but not answered. */
-  cutAfter(packets: number): void;
+  /**
+   * Breaks the connection instead of passing on this packet of the server: what the client asked for last is done, but
+   * not answered. With `late`, what the client asks for after this packet is done only at `release`.
+   */
+  breakAfter(packets: number, late?: 'late'): void;
+  /** Hands the server what was held, and resolves when it has closed the connection. */
+  release(): Promise<void>;
   close(): Promise<void>;
 }
 
-export async function openCuttingProxy(to: number): Promise<CuttingProxy> {
+/** Between a client and the server: breaks one connection where it is asked to. */
+export async function openBreakingProxy(to: number): Promise<BreakingProxy> {
   let left = Infinity;
   let passed = 0;
+  let isLate = false;
+  const held: { readonly upstream: net.Socket; readonly requests: Buffer[] }[] = [];
   const sockets = new Set<net.Socket>();
   const server = net.createServer((client) => {
     const upstream = net.connect(to, '127.0.0.1');
+    let holding: Buffer[] | undefined;
     for (const socket of [client, upstream]) {
       sockets.add(socket);
       socket.on('error', () => undefined);
-      socket.on('close', () => {
-        client.destroy();
-        upstream.destroy();
-      });
     }
-    client.on('data', (bytes) => upstream.write(bytes));
+    client.on('close', () => holding ?? upstream.destroy());
+    upstream.on('close', () => client.destroy());
+    client.on('data', (bytes) => {
+      if (holding === undefined) upstream.write(bytes);
+      else {
+        holding.push(bytes);
+        // Enough of it is sent to be obeyed; the client must learn that nothing will be answered.
+        setTimeout(() => client.destroy(), 20);
+      }
+    });
     upstream.on('data', (bytes) => {
       passed += 1;
       left -= 1;
-      if (left >= 0) client.write(bytes);
-      else {
-        left = Infinity;
-        client.destroy();
-      }
+      if (left > 0 || (left === 0 && isLate)) client.write(bytes);
+      if (left !== 0) return;
+      left = Infinity;
+      if (isLate) {
+        holding = [];
+        held.push({ upstream, requests: holding });
+      } else client.destroy();
     });
   });
   server.listen(0, '127.0.0.1');
@@ -167,9 +186,20 @@ export async function openCuttingProxy(to: number): Promise<CuttingProxy> {
     get passed() {
       return passed;
     },
-    cutAfter: (packets) => {
+    breakAfter: (packets, late) => {
       left = packets;
       passed = 0;
+      isLate = late !== undefined;
+    },
+    release: async () => {
+      for (const { upstream, requests } of held.splice(0)) {
+        if (upstream.destroyed) continue;
+        const closed = once(upstream, 'close');
+        for (const bytes of requests) upstream.write(bytes);
+        upstream.end();
+        upstream.resume();
+        await closed;
+      }
     },
     close: async () => {
       for (const socket of sockets) socket.destroy();

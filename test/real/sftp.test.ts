@@ -1,20 +1,361 @@
-// The driver for SFTP on a real sshd: the contract of a store, and connections that break at every step.
-import { storeContract } from '../store/contract.ts';
+// The driver for SFTP on a real sshd: the contract of a store, connections that break at every step, requests that arrive
+// late, and the keys of hosts and users.
+import { spawn, spawnSync } from 'node:child_process';
+import { randomBytes, randomUUID } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ABSENT, exactly, type OnTry, type Precondition, type Store } from '../../src/store/contract/store.ts';
 import { openStore } from '../../src/store/open.ts';
-import { openSftpServer } from './sftp-server.ts';
+import { bytesOf, chunks, kindOf, listOf, newMeta, storeContract, textOf } from '../store/contract.ts';
+import { type BreakingProxy, makeKey, know, openBreakingProxy, openSftpServer, type SftpServer } from './sftp-server.ts';
+
+const MIB = 2 ** 20;
+
+/** This process is a user whose home directory is that of the server's test. */
+function become({ home }: SftpServer): () => void {
+  const { HOME, SSH_AUTH_SOCK } = process.env;
+  process.env['HOME'] = home;
+  delete process.env['SSH_AUTH_SOCK'];
+  return () => {
+    process.env['HOME'] = HOME;
+    if (SSH_AUTH_SOCK !== undefined) process.env['SSH_AUTH_SOCK'] = SSH_AUTH_SOCK;
+  };
+}
+
+function openAt(url: string, budgetMs = 60_000, onTry?: OnTry): Promise<Store> {
+  return openStore({ url, flags: [], unfenced: false }, { budgetMs, onTry });
+}
 
 storeContract('an SFTP store', async (onTry) => {
   const server = await openSftpServer();
-  const { HOME } = process.env;
-  process.env['HOME'] = server.home;
-  delete process.env['SSH_AUTH_SOCK'];
-  const store = await openStore({ url: server.url('contract'), flags: [], unfenced: false }, { onTry });
-  return {
-    store,
-    cleanup: async () => {
-      await store.close();
-      process.env['HOME'] = HOME;
-      await server.close();
-    },
+  const leave = become(server);
+  const store = await openAt(server.url('contract'), 60_000, onTry);
+  const cleanup = async (): Promise<void> => {
+    await store.close();
+    leave();
+    await server.close();
   };
+  return { store, cleanup };
+});
+
+let server: SftpServer;
+let proxy: BreakingProxy;
+let leave: () => void;
+beforeAll(async () => {
+  server = await openSftpServer();
+  proxy = await openBreakingProxy(server.port);
+  leave = become(server);
+  know(server.home, proxy.port, path.join(server.dir, 'host.pub'));
+});
+afterAll(async () => {
+  leave?.();
+  await proxy?.close();
+  await server?.close();
+});
+
+const PARTS = [300_000, 1000];
+interface Write {
+  readonly name: string;
+  /** What must be there before. */
+  readonly before: (store: Store, key: string) => Promise<Precondition>;
+  readonly write: (store: Store, key: string, precondition: Precondition) => Promise<string>;
+  readonly bytes: Buffer;
+}
+
+const older = async (store: Store, key: string): Promise<Precondition> => {
+  await store.put(key, Buffer.from('older'), { meta: newMeta() });
+  return exactly(await store.head(key));
+};
+const SMALL = Buffer.from('newer');
+const LARGE = Buffer.concat(PARTS.map((size, at) => Buffer.alloc(size, at + 1)));
+const WRITES: readonly Write[] = [
+  {
+    name: 'a put that only creates',
+    before: async () => ABSENT,
+    write: (store, key, precondition) => kindOf(store.put(key, SMALL, { meta: newMeta(), precondition })),
+    bytes: SMALL,
+  },
+  {
+    name: 'a put that replaces one state',
+    before: older,
+    write: (store, key, precondition) => kindOf(store.put(key, SMALL, { meta: newMeta(), precondition })),
+    bytes: SMALL,
+  },
+  {
+    name: 'a put in parts',
+    before: older,
+    write: (store, key) =>
+      kindOf(store.put(key, chunks(PARTS.map((size, at) => Buffer.alloc(size, at + 1))), { meta: newMeta() })),
+    bytes: LARGE,
+  },
+  {
+    name: 'a promotion',
+    before: async (store, key) => {
+      await store.put(`${key}.aside`, SMALL, { meta: newMeta() });
+      return older(store, key);
+    },
+    write: (store, key, precondition) => kindOf(store.promote(`${key}.aside`, key, { precondition })),
+    bytes: SMALL,
+  },
+  {
+    name: 'a copy',
+    before: async (store, key) => {
+      await store.put(`${key}.aside`, SMALL, { meta: newMeta() });
+      return older(store, key);
+    },
+    write: async (store, key) => {
+      await store.copy(`${key}.aside`, key);
+      await store.delete([`${key}.aside`]);
+      return 'stored';
+    },
+    bytes: SMALL,
+  },
+];
+
+describe('a connection that breaks', () => {
+  it.each(WRITES)('at any answer to $name costs nothing', async ({ before, write, bytes }) => {
+    const plain = await openAt(server.url('broken'));
+    let packets = 1;
+    for (let isReached = true; isReached; packets += 1) {
+      const store = await openAt(server.url('broken', proxy.port));
+      const key = `at-${packets}-${randomUUID()}`;
+      const precondition = await before(plain, key);
+      proxy.breakAfter(packets);
+      expect(await write(store, key, precondition), `packet ${packets}`).toBe('stored');
+      isReached = proxy.passed >= packets;
+      proxy.breakAfter(Infinity);
+      const got = await plain.get(key);
+      expect(Buffer.compare(await bytesOf(got?.body), bytes), `packet ${packets}`).toBe(0);
+      expect(got?.meta['push'], `packet ${packets}`).toBeDefined();
+      expect(await listOf(plain, key), `packet ${packets}`).toEqual([key]);
+      await store.close();
+    }
+    // Else nothing was broken.
+    expect(packets).toBeGreaterThan(20);
+    await plain.sweep('', () => true);
+    expect(temporariesOf('broken')).toEqual([]);
+    await plain.close();
+  });
+
+  it.each(WRITES.slice(1, 4))('and what of $name arrives late undoes nothing', async ({ before, write }) => {
+    const plain = await openAt(server.url('late'));
+    let packets = 5;
+    for (let isReached = true; isReached; packets += 1) {
+      const store = await openAt(server.url('late', proxy.port));
+      const key = `at-${packets}-${randomUUID()}`;
+      const precondition = await before(plain, key);
+      proxy.breakAfter(packets, 'late');
+      expect(await write(store, key, precondition), `packet ${packets}`).toBe('stored');
+      isReached = proxy.passed >= packets;
+      proxy.breakAfter(Infinity);
+      const latest = { kind: 'is', tag: (await plain.head(key))?.tag ?? '' } as const;
+      const put = plain.put(key, Buffer.from('latest'), { meta: newMeta(), precondition: latest });
+      expect(await kindOf(put), `packet ${packets}`).toBe('stored');
+      await proxy.release();
+      expect(await textOf((await plain.get(key))?.body), `packet ${packets}`).toBe('latest');
+      await store.close();
+    }
+    expect(packets).toBeGreaterThan(20);
+    await plain.close();
+  });
+
+  it('again and again, under many puts and reads, loses and tears nothing', async () => {
+    const store = await openAt(server.url('killed'));
+    const body = randomBytes(6 * MIB);
+    let isOver = false;
+    const killing = (async () => {
+      let kills = 0;
+      for (; !isOver; kills += 1) {
+        await new Promise((resolve) => setTimeout(resolve, 600));
+        server.killSessions();
+      }
+      return kills;
+    })();
+    const keys = Array.from({ length: 24 }, (_, at) => `of-${at}`);
+    const puts = keys.map(async (key, at) => {
+      const parts = [body, body.subarray(0, at * 1000)];
+      return kindOf(store.put(key, chunks(parts), { meta: newMeta(), precondition: ABSENT }));
+    });
+    const outcomes = await Promise.all(puts).finally(() => (isOver = true));
+    expect(new Set(outcomes)).toEqual(new Set(['stored']));
+    expect(await killing).toBeGreaterThan(1);
+    expect((await listOf(store, '')).toSorted()).toEqual(keys.toSorted());
+    for (const [at, key] of keys.entries()) {
+      const bytes = await bytesOf((await store.get(key))?.body);
+      expect(Buffer.compare(bytes, Buffer.concat([body, body.subarray(0, at * 1000)])), key).toBe(0);
+    }
+    await store.close();
+  });
+
+  it('breaks a body that is being read: it throws, and never looks complete', async () => {
+    const store = await openAt(server.url('read'));
+    await store.put('r', Buffer.alloc(8 * MIB, 7), { meta: newMeta() });
+    const got = await store.get('r');
+    let seenBytes = 0;
+    const read = async (): Promise<void> => {
+      for await (const chunk of got?.body ?? []) {
+        seenBytes += chunk.length;
+        server.killSessions();
+      }
+    };
+    await expect(read()).rejects.toMatchObject({ kind: 'transient' });
+    expect(seenBytes).toBeLessThan(8 * MIB);
+    expect((await bytesOf((await store.get('r'))?.body)).length).toBe(8 * MIB);
+    await store.close();
+  });
+});
+
+function temporariesOf(name: string): readonly string[] {
+  return fs.readdirSync(path.join(server.at(name), '.capture-store/tmp')).filter((one) => !one.endsWith('.going'));
+}
+
+describe('a put that was killed', () => {
+  it('leaves a temporary, which the sweep of its key removes, and of no other', async () => {
+    const store = await openAt(server.url('swept'));
+    const body = (async function* parts() {
+      yield Buffer.alloc(5 * MIB);
+      server.killSessions();
+      // Nobody can tidy up.
+      await store.close();
+      throw new Error('killed');
+    })();
+    await expect(store.put('mine', body, { meta: newMeta() })).rejects.toThrow('killed');
+    expect(temporariesOf('swept')).toHaveLength(2);
+    const next = await openAt(server.url('swept'));
+    await next.sweep('', (key) => key !== 'mine');
+    expect(temporariesOf('swept')).toHaveLength(2);
+    await next.sweep('', (key) => key === 'mine');
+    expect(temporariesOf('swept')).toEqual([]);
+    await next.close();
+  });
+});
+
+describe('a store that goes away', () => {
+  it('is lost, and no put makes it again', async () => {
+    const store = await openAt(server.url('gone'), 0);
+    await store.put('a', SMALL, { meta: newMeta() });
+    fs.renameSync(server.at('gone'), server.at('moved'));
+    await expect(store.head('a')).rejects.toMatchObject({ kind: 'lost' });
+    await expect(store.put('b', SMALL, { meta: newMeta() })).rejects.toMatchObject({ kind: 'lost' });
+    expect(fs.existsSync(server.at('gone'))).toBe(false);
+    fs.renameSync(server.at('moved'), server.at('gone'));
+    expect((await store.head('a'))?.sizeBytes).toBe(5);
+    await store.close();
+  });
+
+  it('reads what a user has put there, and follows a link to a file', async () => {
+    fs.mkdirSync(server.at('staged/deep'), { recursive: true });
+    fs.writeFileSync(server.at('staged/deep/in.dat'), 'of a user');
+    fs.symlinkSync('deep/in.dat', server.at('staged/linked'));
+    const store = await openAt(server.url('staged'));
+    expect(await listOf(store, '')).toEqual(['deep/in.dat', 'linked']);
+    expect(await textOf((await store.get('linked'))?.body)).toBe('of a user');
+    expect((await store.head('deep/in.dat'))?.meta).toEqual({});
+    await expect(store.put('deep', SMALL, { meta: newMeta() })).rejects.toMatchObject({ kind: 'impossible' });
+    await expect(store.put('linked/x', SMALL, { meta: newMeta() })).rejects.toMatchObject({ kind: 'impossible' });
+    await store.close();
+  });
+});
+
+describe('the keys of hosts and users', () => {
+  const file = (name: string): string => path.join(server.home, '.ssh', name);
+  const hostKey = (): string => fs.readFileSync(path.join(server.dir, 'host.pub'), 'utf8');
+  const name = (): string => `[127.0.0.1]:${server.port}`;
+
+  /** Why a store cannot be opened, with these files in ~/.ssh instead of those that are there. */
+  async function refusedWith(known: string, env: NodeJS.ProcessEnv = {}): Promise<string> {
+    const kept = fs.readFileSync(file('known_hosts'));
+    const before = { ...process.env };
+    fs.writeFileSync(file('known_hosts'), known);
+    Object.assign(process.env, env);
+    const store = await openAt(server.url('keys'), 0);
+    try {
+      await store.head('any');
+      return 'it works';
+    } catch (error) {
+      expect(error).toMatchObject({ status: 69 });
+      return `${(error as Error).message}; try: ${String(Reflect.get(error as object, 'hint'))}`;
+    } finally {
+      await store.close();
+      fs.writeFileSync(file('known_hosts'), kept);
+      for (const added of Object.keys(env)) delete process.env[added];
+      Object.assign(process.env, before);
+    }
+  }
+
+  it('a host that is known is used, also by a hashed name, or without its port', async () => {
+    const [type, key] = hostKey().split(' ');
+    expect(await refusedWith(`${name()} ${type} ${key}\n`)).toBe('it works');
+    expect(await refusedWith(`127.0.0.1 ${type} ${key}\n`)).toBe('it works');
+    const hashed = path.join(server.dir, 'hashed');
+    fs.writeFileSync(hashed, `${name()} ${type} ${key}\n`);
+    spawnSync('ssh-keygen', ['-H', '-f', hashed]);
+    const text = fs.readFileSync(hashed, 'utf8');
+    expect(text).toMatch(/^\|1\|/);
+    expect(await refusedWith(text)).toBe('it works');
+  });
+
+  it('a host that is unknown, changed or revoked is refused', async () => {
+    const [type, key] = hostKey().split(' ');
+    makeKey(path.join(server.dir, 'other'));
+    const [, other] = fs.readFileSync(path.join(server.dir, 'other.pub'), 'utf8').split(' ');
+    expect(await refusedWith('')).toMatch(
+      /the host is unknown: no known_hosts has its key, ssh-ed25519 SHA256:\S+; try: ask [^]*; then ssh-keyscan -p \d+ 127\.0\.0\.1 >> /,
+    );
+    expect(await refusedWith(`@cert-authority * ${type} ${key}\n`)).toMatch(/the host is unknown/);
+    expect(await refusedWith(`${name()} ${type} ${other}\n`)).toMatch(
+      /another key than known_hosts says[^]*; then ssh-keygen -R '\[127\.0\.0\.1\]:\d+'/,
+    );
+    expect(await refusedWith(`${name()} ${type} ${key}\n@revoked * ${type} ${key}\n`)).toMatch(/is revoked/);
+  });
+
+  it('no key, a key with a passphrase, and one that others can read are refused, each with what to do', async () => {
+    const known = fs.readFileSync(file('known_hosts'), 'utf8');
+    const home = path.join(server.dir, 'other-home');
+    fs.mkdirSync(path.join(home, '.ssh'), { recursive: true });
+    const inHome = async (): Promise<string> => {
+      fs.writeFileSync(path.join(home, '.ssh/known_hosts'), known);
+      return refusedWith(known, { HOME: home });
+    };
+    expect(await inHome()).toMatch(/there is no key to sign in with; try: make a key \(ssh-keygen\)/);
+    makeKey(path.join(home, '.ssh/id_ed25519'), 'secret words');
+    expect(await inHome()).toMatch(/id_ed25519 has a passphrase: add it to an agent/);
+    makeKey(path.join(home, '.ssh/id_other'));
+    expect(await inHome()).toMatch(/accepts none of these keys: 1 of ~\/\.ssh; try: \S+ has a passphrase/);
+    fs.rmSync(path.join(home, '.ssh/id_ed25519'));
+    fs.chmodSync(path.join(home, '.ssh/id_other'), 0o644);
+    expect(await inHome()).toMatch(/others can read \S+id_other, so it is not used: chmod 600/);
+  });
+
+  it('a key with a passphrase is used through an agent', async () => {
+    const home = path.join(server.dir, 'agent-home');
+    const key = path.join(home, '.ssh/id_ed25519');
+    fs.mkdirSync(path.dirname(key), { recursive: true });
+    makeKey(key, 'secret words');
+    fs.appendFileSync(path.join(server.dir, 'authorized_keys'), fs.readFileSync(`${key}.pub`));
+    fs.copyFileSync(file('known_hosts'), path.join(home, '.ssh/known_hosts'));
+    const socket = path.join(server.dir, 'agent');
+    const agent = spawn('ssh-agent', ['-D', '-a', socket]);
+    try {
+      while (!fs.existsSync(socket)) await new Promise((resolve) => setTimeout(resolve, 10));
+      const askpass = path.join(server.dir, 'askpass');
+      fs.writeFileSync(askpass, '#!/bin/sh\necho secret words\n', { mode: 0o700 });
+      const env = { ...process.env, SSH_AUTH_SOCK: socket, SSH_ASKPASS: askpass, SSH_ASKPASS_REQUIRE: 'force' };
+      expect(spawnSync('ssh-add', [key], { env }).status).toBe(0);
+      const known = fs.readFileSync(file('known_hosts'), 'utf8');
+      expect(await refusedWith(known, { HOME: home, SSH_AUTH_SOCK: socket })).toBe('it works');
+    } finally {
+      agent.kill();
+    }
+  });
+
+  it('a server that is not there is tried again until the budget ends, and named', async () => {
+    const store = await openAt(server.url('none', 1), 500);
+    await expect(store.head('any')).rejects.toMatchObject({
+      kind: 'transient',
+      message: expect.stringMatching(/cannot reach the server \(ECONNREFUSED\)/),
+    });
+    await store.close();
+  });
 });

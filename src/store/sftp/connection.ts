@@ -77,13 +77,13 @@ async function openSession(target: Target): Promise<Session> {
   const socket = net.connect({ host: target.host, port: target.port });
   socket.setKeepAlive(true, ALIVE_AFTER_MS);
   socket.setNoDelay(true);
-  const met: Meeting = { isConnected: false, refusal: undefined };
+  const met: Meeting = { isConnected: false, isKnown: false, refusal: undefined };
   socket.once('connect', () => (met.isConnected = true));
   // Errors after the first are of no use, but must have a listener.
   client.on('error', () => undefined);
   try {
     await ready(client, socket, { target, signIn, lines, met });
-    const sftp = await sessionOf(client, target);
+    const sftp = await sessionOf(client, socket, target);
     const session = new Session(client, sftp, socket);
     const lacking = [HARD_LINK, POSIX_RENAME].filter((extension) => !session.has(extension));
     if (lacking.length === 0) return session;
@@ -100,6 +100,8 @@ async function openSession(target: Target): Promise<Session> {
 
 interface Meeting {
   isConnected: boolean;
+  /** The server has shown its key. */
+  isKnown: boolean;
   /** Why we did not accept the server. */
   refusal: StoreError | undefined;
 }
@@ -125,6 +127,7 @@ function ready(client: Client, socket: net.Socket, { target, signIn, lines, met 
       keepaliveInterval: 0,
       algorithms: { serverHostKey: hostKeyAlgorithms(knownTypes(lines, target)) },
       hostVerifier: (key: Buffer) => {
+        met.isKnown = true;
         met.refusal = refusalOf(verdictOn(lines, target, key), key, target);
         return met.refusal === undefined;
       },
@@ -138,7 +141,7 @@ function closedError(): Error {
   return Object.assign(new Error('the server closed the connection'), { level: 'closed' });
 }
 
-async function sessionOf(client: Client, target: Target): Promise<SFTPWrapper> {
+async function sessionOf(client: Client, socket: net.Socket, target: Target): Promise<SFTPWrapper> {
   const opened = new Promise<SFTPWrapper>((resolve, reject) => {
     client.sftp((error, sftp) => (error === undefined ? resolve(sftp) : reject(error)));
   });
@@ -148,7 +151,9 @@ async function sessionOf(client: Client, target: Target): Promise<SFTPWrapper> {
   try {
     return await Promise.race([opened, closed]);
   } catch (error) {
-    if (Reflect.get(error as object, 'level') === 'closed') throw error;
+    // ssh2 says this also if the connection has broken.
+    const says = error instanceof Error ? error.message : '';
+    if (socket.destroyed || !/subsystem|exit code/i.test(says)) throw error;
     throw new StoreError('refused', `${shown(target)}: the server has no SFTP, or not for this user`, {
       hint: `try it: sftp ${target.user}@${target.host}`,
       cause: error,
@@ -257,6 +262,8 @@ function whyNot(error: unknown, target: Target, { signIn, met }: Circumstances):
       cause: error,
     });
   }
+  if (met.isKnown)
+    return new StoreError('transient', `${where}: the connection broke (${text})`, { cause: error });
   // A server drops some of those who come at once (sshd_config(5), MaxStartups): the others shall wait longer.
   return new StoreError('busy', `${where}: the server broke off the start of the session (${text})`, {
     hint: 'it may have too many users at once (MaxStartups in sshd_config), or look in its log',

@@ -7,6 +7,7 @@ import { type IsMine, type ListedObject, StoreError } from '../contract/store.ts
 import { failureFor } from './failure.ts';
 import {
   check,
+  dropListed,
   dropMeta,
   folderOf,
   META_SUFFIX,
@@ -167,7 +168,7 @@ export async function sweep(
     await check(session, place);
     const folder = temporaries(place);
     const entries = await allEntries(session, folder);
-    const newest = Math.max(0, ...entries.map(({ mtimeS }) => mtimeS));
+    const newest = entries.reduce((most, { mtimeS }) => Math.max(most, mtimeS), 0);
     for (const note of entries.filter(({ name }) => name.endsWith(META_SUFFIX))) {
       signal?.throwIfAborted();
       const text = await readOwn(session, `${folder}/${note.name}`);
@@ -184,6 +185,7 @@ export async function sweep(
         await session.remove(`${folder}/${one.name}`).catch(unlessMissing);
       await session.remove(`${folder}/${note.name}`).catch(unlessMissing);
     }
+    await dropListed(session, place, entries);
     return true;
   });
 }

@@ -26,7 +26,9 @@ export const OURS = '.capture-store';
 /** Everything that a reader or writer does with a name takes less, or its session is given up. */
 const RECENT_S = 900;
 /** Metadata have 2 KiB at most, and a key 1 KiB. */
-const META_LIMIT_BYTES = 64 * 1024;
+const OWN_PIECE_BYTES = 16 * 1024;
+/** Of a list: 100,000 names. */
+const MOST_LISTED_BYTES = 8 * 2 ** 20;
 /** inode(7): new files in such a directory get its group, so the directory is shared by a group. */
 const SET_GROUP_ID = 0o2000;
 
@@ -65,10 +67,13 @@ interface Known {
   clockAheadS: number | undefined;
   /** Names of metadata that are no longer needed, and when they may go. */
   readonly going: { readonly path: string; readonly fromMs: number }[];
+  /** A file with these names, for a sweep after this process has ended. */
+  readonly goingList: { readonly path: string; bytes: number; session?: Session; handle?: Promise<Buffer> };
 }
 
-export function newKnown(): Known {
-  return { isThere: false, isMade: false, isShared: false, clockAheadS: undefined, going: [] };
+export function newKnown(directory: string): Known {
+  const goingList = { path: `${directory}/${OURS}/tmp/${randomUUID()}${GOING_SUFFIX}`, bytes: 0 };
+  return { isThere: false, isMade: false, isShared: false, clockAheadS: undefined, going: [], goingList };
 }
 
 export interface RequestOptions {
@@ -122,6 +127,9 @@ export function newTemporary(place: Place): string {
 /** A file with the metadata of a state, until it has its name; it also says to which key the temporary belongs. */
 export const META_SUFFIX = '.meta';
 
+/** A file with names of metadata that are no longer needed: a line each, relative to the store. */
+const GOING_SUFFIX = '.going';
+
 /** A state of an object, as far as SFTP shows it. */
 export type State = Pick<Attrs, 'sizeBytes' | 'mtimeS'>;
 
@@ -162,13 +170,24 @@ export function parsedMeta(text: string): z.infer<typeof metaSchema> | undefined
   return 'invalid' in json ? undefined : metaSchema.safeParse(json.value).data;
 }
 
-/** The text of one of our own files; undefined if there is none. */
-export async function readOwn(session: Session, path: string): Promise<string | undefined> {
+/** The text of one of our own files, or its beginning; undefined if there is none. */
+export async function readOwn(
+  session: Session,
+  path: string,
+  mostBytes = OWN_PIECE_BYTES,
+): Promise<string | undefined> {
   const handle = await session.open(path, 'r').catch(unlessMissing);
   if (handle === undefined) return undefined;
   try {
-    const buffer = Buffer.alloc(META_LIMIT_BYTES);
-    return buffer.toString('utf8', 0, await session.read(handle, buffer, 0));
+    const parts: Buffer[] = [];
+    for (let at = 0; at < mostBytes;) {
+      const part = Buffer.alloc(Math.min(OWN_PIECE_BYTES, mostBytes - at));
+      const bytes = await session.read(handle, part, at);
+      parts.push(part.subarray(0, bytes));
+      at += bytes;
+      if (bytes < part.length) break;
+    }
+    return Buffer.concat(parts).toString();
   } finally {
     closeLater(session, handle);
   }
@@ -190,8 +209,45 @@ export async function dropMeta(session: Session, place: Place, key: string, stat
   const path = metaPath(place, key, state);
   const leftS = state.mtimeS + RECENT_S - (await serverTimeS(session, place));
   if (leftS <= 0) await session.remove(path).catch(unlessMissing);
-  else place.known.going.push({ path, fromMs: clockMs() + leftS * 1000 });
+  else {
+    place.known.going.push({ path, fromMs: clockMs() + leftS * 1000 });
+    await listGoing(session, place, path.slice(place.directory.length + 1));
+  }
   await dropDue(session, place);
+}
+
+async function listGoing(session: Session, place: Place, name: string): Promise<void> {
+  const { goingList } = place.known;
+  if (goingList.session !== session) {
+    goingList.session = session;
+    goingList.handle = session.open(goingList.path, goingList.bytes === 0 ? 'w' : 'r+', ownMode(place));
+  }
+  const line = Buffer.from(`${name}\n`);
+  const at = goingList.bytes;
+  goingList.bytes += line.length;
+  const handle = await goingList.handle?.catch(unlessMissing);
+  // A sweep has taken the list, and what it named.
+  if (handle !== undefined) await session.write(handle, line, at);
+}
+
+const GOING_NAME = /^\.capture-store\/meta\/[0-9a-f]{2}\/[0-9a-f]{32}\.\d+\.(\d+)$/;
+
+/** Removes what processes that have ended had to leave. Nobody can take a name whose time is so long past. */
+export async function dropListed(
+  session: Session,
+  place: Place,
+  files: readonly { readonly name: string; readonly mtimeS: number }[],
+): Promise<void> {
+  const lists = files.filter(({ name }) => name.endsWith(GOING_SUFFIX));
+  if (lists.length === 0) return;
+  const latestS = (await serverTimeS(session, place)) - RECENT_S;
+  for (const { name } of lists.filter(({ mtimeS }) => mtimeS < latestS)) {
+    const path = `${temporaries(place)}/${name}`;
+    const names = ((await readOwn(session, path, MOST_LISTED_BYTES)) ?? '').split('\n').filter((one) => one !== '');
+    const due = names.filter((one) => Number(GOING_NAME.exec(one)?.[1] ?? NaN) < latestS);
+    for (const one of due) await session.remove(`${place.directory}/${one}`).catch(unlessMissing);
+    if (due.length === names.length) await session.remove(path).catch(unlessMissing);
+  }
 }
 
 async function dropDue(session: Session, { known }: Place): Promise<void> {
@@ -247,11 +303,6 @@ export async function make(session: Session, place: Place): Promise<void> {
   if (known.isMade) return;
   await makeFolders(session, directory, 0o777);
   const root = await session.stat(directory);
-  if (kindOf(root) !== 'directory') {
-    throw new StoreError('refused', `the store cannot be in ${place.url}: this is a file, not a directory`, {
-      hint: 'name a directory with --to or --from',
-    });
-  }
   known.isShared = (root.mode & SET_GROUP_ID) !== 0;
   await makeFolders(session, temporaries(place), folderMode(place, OURS));
   known.isThere = true;
@@ -277,7 +328,12 @@ export function ownMode({ known }: Place): number {
 
 /** Makes a folder and those above it that are missing, and makes each new one durable. */
 export async function makeFolders(session: Session, path: string, mode: number): Promise<void> {
-  if ((await session.stat(path).catch(unlessMissing)) !== undefined) return;
+  const found = await session.stat(path).catch(unlessMissing);
+  if (found !== undefined && kindOf(found) !== 'directory')
+    throw new StoreError('impossible', `${path} is a file, and would have to be a directory`, {
+      hint: 'one key is both an object and the folder of another, or the directory of the store is a file',
+    });
+  if (found !== undefined) return;
   const above = posix.dirname(path);
   await makeFolders(session, above, mode);
   try {

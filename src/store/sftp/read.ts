@@ -159,7 +159,7 @@ export async function readChunk(session: Session, handle: Buffer, from: number, 
   return chunk;
 }
 
-/** A server may give fewer bytes than it has (section 6.4). */
+/** Fewer bytes than asked for are the end of a file (section 6.4), or of what ssh2 asks for at once. */
 async function fill(session: Session, handle: Buffer, position: number, piece: Buffer): Promise<void> {
   for (let at = 0; at < piece.length;) {
     const bytes = await session.read(handle, piece.subarray(at), position + at);

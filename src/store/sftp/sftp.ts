@@ -31,7 +31,7 @@ export async function openSftpStore(
     url: settings.url,
     budgetMs,
     onTry,
-    known: newKnown(),
+    known: newKnown(directory),
     inTurn: pLimit(PIECES_AT_ONCE),
     givenUp: new Map(),
   };
