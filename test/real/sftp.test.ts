@@ -5,10 +5,23 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ABSENT, exactly, type OnTry, type Precondition, type Store } from '../../src/store/contract/store.ts';
+import {
+  ABSENT,
+  exactly,
+  type OnTry,
+  type Precondition,
+  type Store,
+} from '../../src/store/contract/store.ts';
 import { openStore } from '../../src/store/open.ts';
 import { bytesOf, chunks, kindOf, listOf, newMeta, storeContract, textOf } from '../store/contract.ts';
-import { type BreakingProxy, makeKey, know, openBreakingProxy, openSftpServer, type SftpServer } from './sftp-server.ts';
+import {
+  type BreakingProxy,
+  makeKey,
+  know,
+  openBreakingProxy,
+  openSftpServer,
+  type SftpServer,
+} from './sftp-server.ts';
 
 const MIB = 2 ** 20;
 
@@ -86,7 +99,9 @@ const WRITES: readonly Write[] = [
     name: 'a put in parts',
     before: older,
     write: (store, key) =>
-      kindOf(store.put(key, chunks(PARTS.map((size, at) => Buffer.alloc(size, at + 1))), { meta: newMeta() })),
+      kindOf(
+        store.put(key, chunks(PARTS.map((size, at) => Buffer.alloc(size, at + 1))), { meta: newMeta() }),
+      ),
     bytes: LARGE,
   },
   {
@@ -207,7 +222,9 @@ describe('a connection that breaks', () => {
 });
 
 function temporariesOf(name: string): readonly string[] {
-  return fs.readdirSync(path.join(server.at(name), '.capture-store/tmp')).filter((one) => !one.endsWith('.going'));
+  return fs
+    .readdirSync(path.join(server.at(name), '.capture-store/tmp'))
+    .filter((one) => !one.endsWith('.going'));
 }
 
 describe('a put that was killed', () => {
@@ -253,7 +270,9 @@ describe('a store that goes away', () => {
     expect(await textOf((await store.get('linked'))?.body)).toBe('of a user');
     expect((await store.head('deep/in.dat'))?.meta).toEqual({});
     await expect(store.put('deep', SMALL, { meta: newMeta() })).rejects.toMatchObject({ kind: 'impossible' });
-    await expect(store.put('linked/x', SMALL, { meta: newMeta() })).rejects.toMatchObject({ kind: 'impossible' });
+    await expect(store.put('linked/x', SMALL, { meta: newMeta() })).rejects.toMatchObject({
+      kind: 'impossible',
+    });
     await store.close();
   });
 });
@@ -341,7 +360,12 @@ describe('the keys of hosts and users', () => {
       while (!fs.existsSync(socket)) await new Promise((resolve) => setTimeout(resolve, 10));
       const askpass = path.join(server.dir, 'askpass');
       fs.writeFileSync(askpass, '#!/bin/sh\necho secret words\n', { mode: 0o700 });
-      const env = { ...process.env, SSH_AUTH_SOCK: socket, SSH_ASKPASS: askpass, SSH_ASKPASS_REQUIRE: 'force' };
+      const env = {
+        ...process.env,
+        SSH_AUTH_SOCK: socket,
+        SSH_ASKPASS: askpass,
+        SSH_ASKPASS_REQUIRE: 'force',
+      };
       expect(spawnSync('ssh-add', [key], { env }).status).toBe(0);
       const known = fs.readFileSync(file('known_hosts'), 'utf8');
       expect(await refusedWith(known, { HOME: home, SSH_AUTH_SOCK: socket })).toBe('it works');

@@ -6,14 +6,7 @@ import ssh2, { type Client, type SFTPWrapper } from 'ssh2';
 import { errnoOf } from '../../model/errors.ts';
 import { untilAborted } from '../../model/waiting.ts';
 import { StoreError } from '../contract/store.ts';
-import {
-  fingerprintOf,
-  type KnownHost,
-  knownTypes,
-  typeOf,
-  type Verdict,
-  verdictOn,
-} from './known-hosts.ts';
+import { fingerprintOf, type KnownHost, knownTypes, typeOf, type Verdict, verdictOn } from './known-hosts.ts';
 import { HARD_LINK, POSIX_RENAME, Session } from './session.ts';
 import { findKeys, readKnownHosts, type SignIn } from './sign-in.ts';
 import type { Location } from './url.ts';
@@ -244,7 +237,10 @@ function whyNot(error: unknown, target: Target, { signIn, met }: Circumstances):
   const where = shown(target);
   if (levelOf(error) === 'client-authentication' || /too many authentication failures/i.test(text)) {
     const keys = signIn.methods.length - (signIn.hasAgent ? 1 : 0);
-    const tried = [...(keys > 0 ? [`${keys} of ~/.ssh`] : []), ...(signIn.hasAgent ? ['those of the agent'] : [])];
+    const tried = [
+      ...(keys > 0 ? [`${keys} of ~/.ssh`] : []),
+      ...(signIn.hasAgent ? ['those of the agent'] : []),
+    ];
     return new StoreError('denied', `${where}: the server accepts none of these keys: ${tried.join(', ')}`, {
       hint: hintOf(signIn.unused) ?? `ssh-copy-id ${target.user}@${target.host}, or check the user's name`,
       cause: error,

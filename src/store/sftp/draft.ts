@@ -180,7 +180,8 @@ export async function verify(session: Session, draft: Draft, handle: Buffer): Pr
     const chunk = Buffer.allocUnsafe(Math.min(READ_BYTES, sizeBytes - at));
     crc = crc32(await readChunk(session, handle, at, chunk), crc);
   }
-  if (crc !== draft.crc) throw new StoreError('transient', `${where}: the server has lost bytes that it had confirmed`);
+  if (crc !== draft.crc)
+    throw new StoreError('transient', `${where}: the server has lost bytes that it had confirmed`);
   draft.isDoubtful = false;
 }
 
@@ -214,4 +215,3 @@ export async function discard(draft: Draft): Promise<void> {
   await Promise.all(names.map(remove));
   await remove(note);
 }
-

@@ -42,7 +42,9 @@ export interface Attempted {
 export async function failureFor(error: unknown, { operation, session, at }: Attempted): Promise<unknown> {
   if (error instanceof StoreError) return error;
   if (error instanceof Dropped)
-    return new StoreError('transient', `${operation}: the connection broke (${reasonOf(error)})`, { cause: error });
+    return new StoreError('transient', `${operation}: the connection broke (${reasonOf(error)})`, {
+      cause: error,
+    });
   if (!(error instanceof Refused)) return error;
   const isFull = error.status === STATUS.failure && (await lacksRoom(session, at));
   const meaning: Meaning = isFull

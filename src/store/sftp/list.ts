@@ -113,7 +113,9 @@ async function entriesOf(
   const found: { readonly order: Buffer; readonly entry: Entry }[] = [];
   let leftBytes = roomInHeap();
   const read = async (): Promise<void> => {
-    for await (const some of session.entries(folder === '' ? place.directory : `${place.directory}/${folder}`)) {
+    for await (const some of session.entries(
+      folder === '' ? place.directory : `${place.directory}/${folder}`,
+    )) {
       signal?.throwIfAborted();
       for (const entry of some) {
         const name = kindOf(entry) === 'directory' ? `${entry.name}/` : entry.name;

@@ -100,7 +100,11 @@ export function request<T>(
       return await work(session);
     } catch (error) {
       signal?.throwIfAborted();
-      throw await failureFor(error, { operation: `${verb} ${place.url}/${key}`, session, at: place.directory });
+      throw await failureFor(error, {
+        operation: `${verb} ${place.url}/${key}`,
+        session,
+        at: place.directory,
+      });
     }
   };
   const onTry = (error: StoreError | undefined): void => {
@@ -243,7 +247,9 @@ export async function dropListed(
   const latestS = (await serverTimeS(session, place)) - RECENT_S;
   for (const { name } of lists.filter(({ mtimeS }) => mtimeS < latestS)) {
     const path = `${temporaries(place)}/${name}`;
-    const names = ((await readOwn(session, path, MOST_LISTED_BYTES)) ?? '').split('\n').filter((one) => one !== '');
+    const names = ((await readOwn(session, path, MOST_LISTED_BYTES)) ?? '')
+      .split('\n')
+      .filter((one) => one !== '');
     const due = names.filter((one) => Number(GOING_NAME.exec(one)?.[1] ?? NaN) < latestS);
     for (const one of due) await session.remove(`${place.directory}/${one}`).catch(unlessMissing);
     if (due.length === names.length) await session.remove(path).catch(unlessMissing);

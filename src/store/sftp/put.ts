@@ -70,7 +70,10 @@ export async function writeObject(
   const { place, key, meta } = draft;
   const ask = { verb: 'put', key, signal } as const;
   const early = await request(place, ask, async (session) => {
-    const [no] = await Promise.all([refusal(session, place, { key, meta, precondition }), check(session, place)]);
+    const [no] = await Promise.all([
+      refusal(session, place, { key, meta, precondition }),
+      check(session, place),
+    ]);
     return no;
   });
   if (early !== undefined) return early;
@@ -144,9 +147,7 @@ export async function takeNames(
 ): Promise<State> {
   const { place, note } = draft;
   const now = await syncNote(session, draft);
-  const there = await Promise.all(
-    keys.map((key) => session.lstat(pathOf(place, key)).catch(unlessMissing)),
-  );
+  const there = await Promise.all(keys.map((key) => session.lstat(pathOf(place, key)).catch(unlessMissing)));
   const taken = there.filter((attrs) => attrs?.sizeBytes === sizeBytes).map((attrs) => attrs?.mtimeS ?? 0);
   const first = Math.max(now, ...taken.map((mtimeS) => mtimeS + 1));
   for (let mtimeS = first; mtimeS < first + MOST_NAMES; mtimeS += 1) {

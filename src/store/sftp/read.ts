@@ -151,7 +151,12 @@ async function* bytesOf(
 }
 
 /** Fills a chunk with several reads at once. */
-export async function readChunk(session: Session, handle: Buffer, from: number, chunk: Buffer): Promise<Buffer> {
+export async function readChunk(
+  session: Session,
+  handle: Buffer,
+  from: number,
+  chunk: Buffer,
+): Promise<Buffer> {
   const reads: Promise<void>[] = [];
   for (let at = 0; at < chunk.length; at += session.pieceBytes)
     reads.push(fill(session, handle, from + at, chunk.subarray(at, at + session.pieceBytes)));

@@ -48,7 +48,11 @@ export type Kind = 'file' | 'directory' | 'link' | 'other';
 
 /** inode(7), S_IFMT. */
 const TYPE_MASK = 0o170_000;
-const KINDS: Readonly<Record<number, Kind>> = { 0o100_000: 'file', 0o040_000: 'directory', 0o120_000: 'link' };
+const KINDS: Readonly<Record<number, Kind>> = {
+  0o100_000: 'file',
+  0o040_000: 'directory',
+  0o120_000: 'link',
+};
 
 export function kindOf({ mode }: Pick<Attrs, 'mode'>): Kind {
   return KINDS[mode & TYPE_MASK] ?? 'other';
@@ -188,12 +192,12 @@ export class Session {
     const handle = await this.#ask<Buffer>(`opendir ${path}`, (done) => this.#sftp.opendir(path, done));
     try {
       for (;;) {
-        const found = await this.#ask<FileEntry[]>('readdir', (done) => this.#sftp.readdir(handle, done)).catch(
-          (error: unknown) => {
-            if (!hasStatus(error, STATUS.eof)) throw error;
-            return undefined;
-          },
-        );
+        const found = await this.#ask<FileEntry[]>('readdir', (done) =>
+          this.#sftp.readdir(handle, done),
+        ).catch((error: unknown) => {
+          if (!hasStatus(error, STATUS.eof)) throw error;
+          return undefined;
+        });
         if (found === undefined) return;
         yield found
           .filter(({ filename }) => filename !== '.' && filename !== '..')

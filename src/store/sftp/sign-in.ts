@@ -44,7 +44,8 @@ export function findKeys(user: string, env = process.env): SignIn {
 function keyFiles(env: NodeJS.ProcessEnv): readonly string[] {
   const dir = sshDirectory(env);
   if (dir === undefined) return [];
-  const rank = (name: string): number => (USUAL_KEYS.includes(name) ? USUAL_KEYS.indexOf(name) : USUAL_KEYS.length);
+  const rank = (name: string): number =>
+    USUAL_KEYS.includes(name) ? USUAL_KEYS.indexOf(name) : USUAL_KEYS.length;
   try {
     return fs
       .readdirSync(encodePath(dir))

@@ -40,12 +40,14 @@ function parseSftp({ text, source, shown }: GivenUrl): string | Mistake {
     };
   }
   if (host === '') return { message: `${shown}: names no host`, hint };
-  if (/[^\x21-\x7e]/.test(host)) return { message: `${shown}: '${showPath(host)}' is no name of a host`, hint };
+  if (/[^\x21-\x7e]/.test(host))
+    return { message: `${shown}: '${showPath(host)}' is no name of a host`, hint };
   if (!/^[^\s\p{Cc}]+$/u.test(user)) return { message: `${shown}: names no user`, hint };
   const number = port === undefined ? SSH_PORT : Number(port);
   if (number < 1 || number > 65_535) return { message: `${shown}: ${port} is no port`, hint };
   const why = whyNoDirectory(path);
-  if (why !== undefined) return { message: `${shown}: ${why}`, hint: `${hint}, or ${source} sftp://user@host/~/directory` };
+  if (why !== undefined)
+    return { message: `${shown}: ${why}`, hint: `${hint}, or ${source} sftp://user@host/~/directory` };
   const where = number === SSH_PORT ? host.toLowerCase() : `${host.toLowerCase()}:${number}`;
   return `sftp://${user}@${where}${trimmed(path)}`;
 }
@@ -53,7 +55,12 @@ function parseSftp({ text, source, shown }: GivenUrl): string | Mistake {
 function whyNoDirectory(path: string): string | undefined {
   if (trimmed(path) === '') return 'names no directory';
   if (/\p{Cc}/u.test(path)) return 'a control character in the path';
-  if (trimmed(path).slice(1).split('/').some((part) => part === '.' || part === '..' || part === ''))
+  if (
+    trimmed(path)
+      .slice(1)
+      .split('/')
+      .some((part) => part === '.' || part === '..' || part === '')
+  )
     return "the path has an empty, '.' or '..' part";
   return undefined;
 }
