@@ -178,10 +178,10 @@ describe('a connection that breaks', () => {
   it('again and again, under many puts and reads, loses and tears nothing', async () => {
     const store = await openAt(server.url('killed'));
     const body = randomBytes(6 * MIB);
-    let isOver = false;
+    const over = new AbortController();
     const killing = (async () => {
       let kills = 0;
-      for (; !isOver; kills += 1) {
+      for (; !over.signal.aborted; kills += 1) {
         await new Promise((resolve) => setTimeout(resolve, 600));
         server.killSessions();
       }
@@ -192,7 +192,7 @@ describe('a connection that breaks', () => {
       const parts = [body, body.subarray(0, at * 1000)];
       return kindOf(store.put(key, chunks(parts), { meta: newMeta(), precondition: ABSENT }));
     });
-    const outcomes = await Promise.all(puts).finally(() => (isOver = true));
+    const outcomes = await Promise.all(puts).finally(() => over.abort());
     expect(new Set(outcomes)).toEqual(new Set(['stored']));
     expect(await killing).toBeGreaterThan(1);
     expect((await listOf(store, '')).toSorted()).toEqual(keys.toSorted());

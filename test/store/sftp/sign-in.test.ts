@@ -31,7 +31,9 @@ describe('the keys of a user', () => {
     const agent = at('agent');
     fs.writeFileSync(agent, '');
     const { methods, hasAgent, unused } = findKeys('ada', { HOME: dir.path, SSH_AUTH_SOCK: agent });
-    const keys = methods.map((method) => ('key' in method ? String(method.key) : method.type));
+    const keys = methods.map((method) =>
+      'key' in method && Buffer.isBuffer(method.key) ? method.key.toString() : method.type,
+    );
     expect(keys).toEqual([
       ...['id_ecdsa', 'id_rsa', 'id_work'].map((name) => fs.readFileSync(at(name), 'utf8')),
       'agent',
