@@ -78,6 +78,7 @@ async function openSession(target: Target): Promise<Session> {
     await ready(client, socket, { target, signIn, lines, met });
     const sftp = await sessionOf(client, socket, target);
     const session = new Session(client, sftp, socket);
+    if (!session.isOpen) throw closedError();
     const lacking = [HARD_LINK, POSIX_RENAME].filter((extension) => !session.has(extension));
     if (lacking.length === 0) return session;
     session.end();

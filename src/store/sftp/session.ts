@@ -106,6 +106,8 @@ export class Session {
       Number(Reflect.get(sftp, '_maxWriteLen')),
     );
     socket.unref();
+    // ssh2 calls a session ready also if it has ended while the server was asked for its limits.
+    if (socket.destroyed || Reflect.get(sftp, 'readable') === false) this.#drop('the connection was closed');
   }
 
   get isOpen(): boolean {
