@@ -44,19 +44,17 @@ done`;
 
 it('a run on a server with SSH outlives the death of all its processes, and the commands find all of it', async () => {
   const first = capture([
-    ...[
-      '--to',
-      url(),
-      ...OPTIONS,
-      '--checkpoint-settle',
-      '0s',
-      '--log-level',
-      'debug',
-      '--',
-      'sh',
-      '-c',
-      TASK,
-    ],
+    '--to',
+    url(),
+    ...OPTIONS,
+    '--checkpoint-settle',
+    '0s',
+    '--log-level',
+    'debug',
+    '--',
+    'sh',
+    '-c',
+    TASK,
   ]);
   await until(
     () =>

@@ -26,7 +26,8 @@ export interface SftpServer {
   close(): Promise<void>;
 }
 
-export async function openSftpServer(lines: readonly string[] = []): Promise<SftpServer> {
+/** `subsystem`: what serves SFTP, with its options (sftp-server(8)). */
+export async function openSftpServer(subsystem = 'internal-sftp'): Promise<SftpServer> {
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-sftp-'));
   const at = (name: string): string => path.join(dir, name);
   const home = at('home');
@@ -45,8 +46,7 @@ export async function openSftpServer(lines: readonly string[] = []): Promise<Sft
     'PasswordAuthentication no',
     'MaxStartups 100',
     'PidFile none',
-    'Subsystem sftp internal-sftp',
-    ...lines,
+    `Subsystem sftp ${subsystem}`,
   ];
   fs.writeFileSync(at('sshd_config'), `${config.join('\n')}\n`);
   know(home, port, at('host.pub'));

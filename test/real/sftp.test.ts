@@ -221,6 +221,66 @@ describe('a connection that breaks', () => {
   });
 });
 
+it('a server that has lost what it had confirmed stores nothing', async () => {
+  const store = await openAt(server.url('restarted'), 500);
+  let sentBytes = 0;
+  const body = (async function* parts() {
+    yield Buffer.alloc(MIB, 1);
+    while (sentBytes < MIB) await new Promise((resolve) => setTimeout(resolve, 10));
+    const [temporary = ''] = temporariesOf('restarted').filter((name) => !name.endsWith('.meta'));
+    const file = fs.openSync(path.join(server.at('restarted'), '.capture-store/tmp', temporary), 'r+');
+    fs.writeSync(file, Buffer.alloc(4096), 0, 4096, 8192);
+    fs.closeSync(file);
+    server.killSessions();
+    yield Buffer.alloc(1000, 2);
+  })();
+  const put = store.put('r', body, { meta: newMeta(), onSent: (bytes) => (sentBytes += bytes) });
+  await expect(put).rejects.toThrow('the server has lost bytes that it had confirmed');
+  expect(await store.head('r')).toBeUndefined();
+  await store.close();
+});
+
+describe('a server', () => {
+  it.each(['hardlink', 'posix-rename'])('without %s is refused at the start', async (extension) => {
+    const without = await openSftpServer(`internal-sftp -P ${extension}`);
+    const leaveIt = become(without);
+    const store = await openAt(without.url('any'));
+    await expect(store.head('any')).rejects.toMatchObject({
+      kind: 'refused',
+      message: expect.stringContaining(`the server lacks ${extension}@openssh.com`),
+      hint: expect.stringContaining('OpenSSH'),
+    });
+    await store.close();
+    leaveIt();
+    await without.close();
+  });
+
+  it('without SFTP is refused', async () => {
+    const without = await openSftpServer('/nowhere/sftp-server');
+    const leaveIt = become(without);
+    const store = await openAt(without.url('any'));
+    await expect(store.head('any')).rejects.toThrow(/the server has no SFTP, or not for this user/);
+    await store.close();
+    leaveIt();
+    await without.close();
+  });
+
+  it('that cannot sync, copy or tell its room stores all the same', async () => {
+    const without = await openSftpServer('internal-sftp -P fsync,copy-data,statvfs,limits');
+    const leaveIt = become(without);
+    const store = await openAt(without.url('plain'));
+    const meta = newMeta();
+    await store.put('a', LARGE, { meta });
+    await store.copy('a', 'b');
+    const got = await store.get('b');
+    expect(got?.meta).toEqual(meta);
+    expect(Buffer.compare(await bytesOf(got?.body), LARGE)).toBe(0);
+    await store.close();
+    leaveIt();
+    await without.close();
+  });
+});
+
 function temporariesOf(name: string): readonly string[] {
   return fs
     .readdirSync(path.join(server.at(name), '.capture-store/tmp'))
