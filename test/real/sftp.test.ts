@@ -287,6 +287,16 @@ function temporariesOf(name: string): readonly string[] {
     .filter((one) => !one.endsWith('.going'));
 }
 
+it('a promotion that finds its name taken leaves the object with its metadata', async () => {
+  const store = await openAt(server.url('unpromoted'));
+  const meta = { ...newMeta(), md5: 'abc' };
+  await store.put('aside', SMALL, { meta });
+  await store.put('good', Buffer.from('older'), { meta: newMeta() });
+  expect(await kindOf(store.promote('aside', 'good', { precondition: ABSENT }))).toBe('exists');
+  expect(await store.head('aside')).toMatchObject({ meta, tag: meta.push });
+  await store.close();
+});
+
 describe('a put that was killed', () => {
   it('leaves a temporary, which the sweep of its key removes, and of no other', async () => {
     const store = await openAt(server.url('swept'));

@@ -165,8 +165,8 @@ export async function readMeta(
   state: State,
 ): Promise<ObjectMeta | undefined> {
   const text = await readOwn(session, metaPath(place, key, state));
-  const data = text === undefined ? undefined : parsedMeta(text);
-  return data?.key === key ? data.meta : undefined;
+  // The key in it may be another one: that of a promotion, which may not have taken place.
+  return text === undefined ? undefined : parsedMeta(text)?.meta;
 }
 
 export function parsedMeta(text: string): z.infer<typeof metaSchema> | undefined {
