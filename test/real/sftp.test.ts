@@ -293,7 +293,7 @@ it('a promotion that finds its name taken leaves the object with its metadata', 
   await store.put('aside', SMALL, { meta });
   await store.put('good', Buffer.from('older'), { meta: newMeta() });
   expect(await kindOf(store.promote('aside', 'good', { precondition: ABSENT }))).toBe('exists');
-  expect(await store.head('aside')).toMatchObject({ meta, tag: meta.push });
+  expect(await store.head('aside')).toMatchObject({ meta, tag: expect.any(String) });
   await store.close();
 });
 

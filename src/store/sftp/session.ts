@@ -105,7 +105,7 @@ export class Session {
       Number(Reflect.get(sftp, '_maxReadLen')),
       Number(Reflect.get(sftp, '_maxWriteLen')),
     );
-    socket.unref();
+    this.#keepProcess(false);
     // ssh2 calls a session ready also if it has ended while the server was asked for its limits.
     if (socket.destroyed || Reflect.get(sftp, 'readable') === false) this.#drop('the connection was closed');
   }
@@ -244,14 +244,14 @@ export class Session {
       }
       if (this.#waiting.size === 0) {
         this.#lastMs = clockMs();
-        this.#socket.ref();
+        this.#keepProcess(true);
       }
       this.#waiting.set(reject, withinMs);
       this.#watch();
       const settle: Done<T> = (error, value) => {
         this.#lastMs = clockMs();
         this.#waiting.delete(reject);
-        if (this.#waiting.size === 0) this.#socket.unref();
+        if (this.#waiting.size === 0) this.#keepProcess(false);
         if (error === undefined || error === null) resolve(value as T);
         else if (typeof error.code === 'number') reject(new Refused(operation, error.code, error.message));
         else reject(new Dropped(error.message));
@@ -262,6 +262,14 @@ export class Session {
         settle(error instanceof Error ? error : new Error(String(error)));
       }
     });
+  }
+
+  /** An idle connection does not keep the process. */
+  #keepProcess(isNeeded: boolean): void {
+    // A socket that is closed would remember each call, for a connection that never comes.
+    if (this.#socket.destroyed) return;
+    if (isNeeded) this.#socket.ref();
+    else this.#socket.unref();
   }
 
   /** Ends a session whose server is silent while something is asked of it. What it takes from us is a sign of life, too. */
