@@ -4,6 +4,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
+import pLimit from 'p-limit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   ABSENT,
@@ -13,6 +14,9 @@ import {
   type Store,
 } from '../../src/store/contract/store.ts';
 import { openStore } from '../../src/store/open.ts';
+import { openConnection } from '../../src/store/sftp/connection.ts';
+import { newKnown, readMeta } from '../../src/store/sftp/place.ts';
+import { locationOf } from '../../src/store/sftp/url.ts';
 import { bytesOf, chunks, kindOf, listOf, newMeta, storeContract, textOf } from '../store/contract.ts';
 import {
   type BreakingProxy,
@@ -24,6 +28,10 @@ import {
 } from './sftp-server.ts';
 
 const MIB = 2 ** 20;
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+}
 
 /** This process is a user whose home directory is that of the server's test. */
 function become({ home }: SftpServer): () => void {
@@ -226,7 +234,7 @@ it('a server that has lost what it had confirmed stores nothing', async () => {
   let sentBytes = 0;
   const body = (async function* parts() {
     yield Buffer.alloc(MIB, 1);
-    while (sentBytes < MIB) await new Promise((resolve) => setTimeout(resolve, 10));
+    await until(() => sentBytes === MIB);
     const [temporary = ''] = temporariesOf('restarted').filter((name) => !name.endsWith('.meta'));
     const file = fs.openSync(path.join(server.at('restarted'), '.capture-store/tmp', temporary), 'r+');
     fs.writeSync(file, Buffer.alloc(4096), 0, 4096, 8192);
@@ -286,6 +294,56 @@ function temporariesOf(name: string): readonly string[] {
     .readdirSync(path.join(server.at(name), '.capture-store/tmp'))
     .filter((one) => !one.endsWith('.going'));
 }
+
+describe('states of one size, written in one second', () => {
+  it('by many writers at once: readers see the bytes of each with its own metadata', async () => {
+    const stores = await Promise.all(Array.from({ length: 4 }, () => openAt(server.url('many'))));
+    const letters = 'abcdefgh';
+    let writing = 0;
+    const write = async (store: Store, nth: number): Promise<void> => {
+      writing += 1;
+      for (let round = 0; round < 10; round += 1) {
+        const letter = letters[(nth * 3 + round) % letters.length] ?? '';
+        await store.put('one', Buffer.alloc(50_000, letter), { meta: { ...newMeta(), letter } });
+      }
+      writing -= 1;
+    };
+    const writes = Promise.all(stores.map(write));
+    const reader = await openAt(server.url('many'));
+    while (writing > 0) {
+      const got = await reader.get('one');
+      const bytes = await bytesOf(got?.body);
+      if (got !== undefined) expect(new Set(bytes)).toEqual(new Set([got.meta['letter']?.charCodeAt(0)]));
+    }
+    await writes;
+    await Promise.all([...stores, reader].map((store) => store.close()));
+  });
+
+  it('one after the other: who opened the first finds its metadata, or none', async () => {
+    const { directory, ...target } = locationOf(server.url('reused'));
+    const place = {
+      ...{ connection: openConnection(target), directory, url: server.url('reused'), budgetMs: 0 },
+      ...{
+        onTry: undefined,
+        known: newKnown(directory),
+        inTurn: pLimit(1),
+        givenUp: new Map<string, Promise<void>>(),
+      },
+    };
+    const store = await openAt(server.url('reused'));
+    const session = await place.connection.session();
+    const first = newMeta();
+    // At the beginning of a second of the server, whose clock is ours.
+    await until(() => new Date().getMilliseconds() < 100);
+    await store.put('r', Buffer.from('first'), { meta: first });
+    const opened = await session.fstat(await session.open(`${directory}/r`, 'r'));
+    await store.delete(['r']);
+    await store.put('r', Buffer.from('other'), { meta: newMeta() });
+    expect([first, undefined]).toContainEqual(await readMeta(session, place, 'r', opened));
+    place.connection.close();
+    await store.close();
+  });
+});
 
 it('a promotion that finds its name taken leaves the object with its metadata', async () => {
   const store = await openAt(server.url('unpromoted'));
@@ -427,7 +485,7 @@ describe('the keys of hosts and users', () => {
     const socket = path.join(server.dir, 'agent');
     const agent = spawn('ssh-agent', ['-D', '-a', socket]);
     try {
-      while (!fs.existsSync(socket)) await new Promise((resolve) => setTimeout(resolve, 10));
+      await until(() => fs.existsSync(socket));
       const askpass = path.join(server.dir, 'askpass');
       fs.writeFileSync(askpass, '#!/bin/sh\necho secret words\n', { mode: 0o700 });
       const env = {
