@@ -21,8 +21,8 @@ export interface SftpServer {
   url(name: string, port?: number): string;
   /** The path of a directory in `store`. */
   at(name: string): string;
-  /** SIGKILL to whatever serves a connection now. */
-  killSessions(): void;
+  /** SIGKILL, or another signal, to whatever serves a connection now. */
+  killSessions(signal?: NodeJS.Signals): void;
   close(): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ export async function openSftpServer(subsystem = 'internal-sftp'): Promise<SftpS
     home,
     at: (name) => path.join(at('store'), name),
     url: (name, by = port) => `sftp://${os.userInfo().username}@127.0.0.1:${by}${at('store')}/${name}`,
-    killSessions: () => killChildren(daemon.pid ?? 0),
+    killSessions: (signal) => killChildren(daemon.pid ?? 0, signal),
     close: async () => {
       killChildren(daemon.pid ?? 0);
       await end(daemon);
@@ -105,15 +105,15 @@ async function end(daemon: ChildProcess): Promise<void> {
 }
 
 /** All below a process, by their parents (proc_pid_stat(5)). */
-function killChildren(parent: number): void {
+function killChildren(parent: number, signal: NodeJS.Signals = 'SIGKILL'): void {
   const children = fs
     .readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && parentOf(name) === parent)
     .map(Number);
   for (const child of children) {
-    killChildren(child);
+    killChildren(child, signal);
     try {
-      process.kill(child, 'SIGKILL');
+      process.kill(child, signal);
     } catch {
       // It has ended by itself.
     }

@@ -2,7 +2,10 @@
 // late, and the keys of hosts and users.
 import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import fs from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import pLimit from 'p-limit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -208,6 +211,16 @@ describe('a connection that breaks', () => {
       const bytes = await bytesOf((await store.get(key))?.body);
       expect(Buffer.compare(bytes, Buffer.concat([body, body.subarray(0, at * 1000)])), key).toBe(0);
     }
+    await store.close();
+  });
+
+  it('and one that hangs is given up, and the put goes on over another', async () => {
+    const store = await openAt(server.url('hung'));
+    await store.head('any');
+    server.killSessions('SIGSTOP');
+    expect(await kindOf(store.put('r', SMALL, { meta: newMeta(), precondition: ABSENT }))).toBe('stored');
+    server.killSessions();
+    expect(await textOf((await store.get('r'))?.body)).toBe('newer');
     await store.close();
   });
 
@@ -500,6 +513,17 @@ describe('the keys of hosts and users', () => {
     } finally {
       agent.kill();
     }
+  });
+
+  it('a server that does not speak SSH is named', async () => {
+    const http = createServer((_, response) => response.end()).listen(0, '127.0.0.1');
+    await once(http, 'listening');
+    const port = (http.address() as AddressInfo).port;
+    const store = await openAt(server.url('none', port), 0);
+    await expect(store.head('any')).rejects.toThrow(/sftp:\/\/\S+: the server does not speak SSH/);
+    await store.close();
+    http.closeAllConnections();
+    http.close();
   });
 
   it('a server that is not there is tried again until the budget ends, and named', async () => {

@@ -70,7 +70,7 @@ async function openSession(target: Target): Promise<Session> {
   const socket = net.connect({ host: target.host, port: target.port });
   socket.setKeepAlive(true, ALIVE_AFTER_MS);
   socket.setNoDelay(true);
-  const met: Meeting = { isConnected: false, isKnown: false, refusal: undefined };
+  const met: Meeting = { isConnected: false, isKnown: false, isOther: false, refusal: undefined };
   socket.once('connect', () => (met.isConnected = true));
   // Errors after the first are of no use, but must have a listener.
   client.on('error', () => undefined);
@@ -96,6 +96,8 @@ interface Meeting {
   isConnected: boolean;
   /** The server has shown its key. */
   isKnown: boolean;
+  /** It has said something else than a server with SSH. */
+  isOther: boolean;
   /** Why we did not accept the server. */
   refusal: StoreError | undefined;
 }
@@ -128,8 +130,12 @@ function ready(client: Client, socket: net.Socket, { target, signIn, lines, met 
       // ssh2 takes false for "no more", which its types do not say.
       authHandler: (_left, _partial, next) => next(left.shift() ?? (false as never)),
     });
+    socket.once('data', (bytes) => (met.isOther = !SSH_BEGINS.test(bytes.toString('latin1'))));
   });
 }
+
+/** RFC 4253, section 4.2. One that has too many users at once may say so instead (sshd_config(5), MaxStartups). */
+const SSH_BEGINS = /(?:^|\n)SSH-|MaxStartups/;
 
 function closedError(): Error {
   return Object.assign(new Error('the server closed the connection'), { level: 'closed' });
@@ -256,6 +262,12 @@ function whyNot(error: unknown, target: Target, { signIn, met }: Circumstances):
   if (/no matching/i.test(text)) {
     return new StoreError('refused', `${where}: the server offers no method that is still safe (${text})`, {
       hint: 'the server needs a newer version of OpenSSH',
+      cause: error,
+    });
+  }
+  if (met.isOther) {
+    return new StoreError('refused', `${where}: the server does not speak SSH`, {
+      hint: 'check the port: sftp://user@host:port/directory',
       cause: error,
     });
   }
