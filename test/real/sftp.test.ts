@@ -214,6 +214,23 @@ describe('a connection that breaks', () => {
     await store.close();
   });
 
+  it('at any answer to a listing hides nothing, and names nothing twice', async () => {
+    const plain = await openAt(server.url('listed'));
+    const keys = ['a/1', 'a/2', 'b/c/1', 'b/c/2', 'd', 'e/1'];
+    for (const key of keys) await plain.put(key, SMALL, { meta: newMeta() });
+    let packets = 8;
+    for (let isReached = true; isReached; packets += 1) {
+      const store = await openAt(server.url('listed', proxy.port));
+      proxy.breakAfter(packets);
+      expect(await listOf(store, ''), `packet ${packets}`).toEqual(keys);
+      isReached = proxy.passed >= packets;
+      proxy.breakAfter(Infinity);
+      await store.close();
+    }
+    expect(packets).toBeGreaterThan(18);
+    await plain.close();
+  });
+
   it('and one that hangs is given up, and the put goes on over another', async () => {
     const store = await openAt(server.url('hung'));
     await store.head('any');

@@ -21,11 +21,13 @@ import {
   temporaries,
 } from './place.ts';
 import { inOrder } from './put.ts';
-import { type Entry, kindOf, type Session, unlessMissing } from './session.ts';
+import { Dropped, type Entry, kindOf, type Session, unlessMissing } from './session.ts';
 
 /** Each is a round trip. */
 const FOLDERS_AT_ONCE = 16;
 const DELETED_AT_ONCE = 16;
+/** Of connections, during one listing. */
+const MOST_BREAKS = 10;
 /** Memory for an entry, without the characters of its name. */
 const ENTRY_BYTES = 150;
 /** A note that cannot be read is of a put that was killed while it wrote it, or of one that is just doing so. */
@@ -38,30 +40,39 @@ interface Walk {
   readonly signal: AbortSignal | undefined;
 }
 
-/** All objects whose keys start with `prefix`, in byte order. Not retried: the caller can repeat it. */
+/**
+ * All objects whose keys start with `prefix`, in byte order. After a connection has broken, it begins again behind the
+ * last key.
+ */
 export async function* listObjects(
   place: Place,
   prefix: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<ListedObject> {
-  const ask = { verb: 'list', key: prefix, signal } as const;
   const folder = folderOf(prefix);
-  const { session, entries } = await request(place, ask, async (session) => {
-    await check(session, place);
-    return { session, entries: await wantedIn({ place, session, prefix, signal }, folder) };
-  });
-  try {
-    yield* below({ place, session, prefix, signal }, folder, entries);
-    await check(session, place);
-  } catch (error) {
-    signal?.throwIfAborted();
-    const why = await failureFor(error, {
-      operation: `list ${place.url}/${prefix}`,
-      session,
-      at: place.directory,
+  let last: Buffer | undefined;
+  for (let left = MOST_BREAKS; ; left -= 1) {
+    const { walk, entries } = await request(place, { verb: 'list', key: prefix, signal }, async (session) => {
+      await check(session, place);
+      const walk: Walk = { place, session, prefix, signal };
+      return { walk, entries: await wantedIn(walk, folder) };
     });
-    if (why instanceof StoreError) place.onTry?.('read', why);
-    throw why;
+    try {
+      for await (const one of below(walk, folder, entries)) {
+        const key = Buffer.from(one.key);
+        if (last !== undefined && Buffer.compare(key, last) <= 0) continue;
+        last = key;
+        yield one;
+      }
+      await check(walk.session, place);
+      return;
+    } catch (error) {
+      signal?.throwIfAborted();
+      const operation = `list ${place.url}/${prefix}`;
+      const why = await failureFor(error, { operation, session: walk.session, at: place.directory });
+      if (why instanceof StoreError) place.onTry?.('read', why);
+      if (!(error instanceof Dropped) || left === 0) throw why;
+    }
   }
 }
 

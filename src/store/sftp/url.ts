@@ -33,7 +33,7 @@ function parseSftp({ text, source, shown }: GivenUrl): string | Mistake {
   const [, authority = '', path = ''] = PARTS.exec(text) ?? [];
   const [, user = '', host = '', port] = AUTHORITY.exec(authority) ?? [];
   // Shows nothing of it: the password would end up in logs.
-  if (user.includes(':')) {
+  if (authority.slice(0, Math.max(0, authority.lastIndexOf('@'))).includes(':')) {
     return {
       message: `${source}: capture takes no password in a URL, and none at all`,
       hint: `use a key or an agent: ${hint}`,

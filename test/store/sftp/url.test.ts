@@ -45,9 +45,12 @@ describe('the URL of a server with SSH', () => {
     });
   });
 
-  it('never shows a password', () => {
-    const mistake = parse('sftp://ada:secret@files/data');
-    expect(mistake).toMatchObject({ message: expect.stringMatching(/no password/) });
-    expect(JSON.stringify(mistake)).not.toContain('secret');
-  });
+  it.each(['sftp://ada:secret@files/data', 'sftp://ada:secret@word@files:22/data', 'sftp://ada:@secret@/'])(
+    'never shows a password: %j',
+    (text) => {
+      const mistake = parse(text);
+      expect(mistake).toMatchObject({ message: expect.stringMatching(/no password/) });
+      expect(JSON.stringify(mistake)).not.toContain('secret');
+    },
+  );
 });
