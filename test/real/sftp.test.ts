@@ -140,9 +140,10 @@ const WRITES: readonly Write[] = [
 ];
 
 describe('a connection that breaks', () => {
-  it.each(WRITES)('at any answer to $name costs nothing', async ({ before, write, bytes }) => {
+  it.each(WRITES)('at any answer to $name costs nothing', async ({ name, before, write, bytes }) => {
     const plain = await openAt(server.url('broken'));
-    let packets = 1;
+    // Each session begins with the same packets.
+    let packets = name === WRITES[0]?.name ? 1 : 9;
     for (let isReached = true; isReached; packets += 1) {
       const store = await openAt(server.url('broken', proxy.port));
       const key = `at-${packets}-${randomUUID()}`;
@@ -166,7 +167,7 @@ describe('a connection that breaks', () => {
 
   it.each(WRITES.slice(1, 4))('and what of $name arrives late undoes nothing', async ({ before, write }) => {
     const plain = await openAt(server.url('late'));
-    let packets = 5;
+    let packets = 9;
     for (let isReached = true; isReached; packets += 1) {
       const store = await openAt(server.url('late', proxy.port));
       const key = `at-${packets}-${randomUUID()}`;
@@ -238,6 +239,37 @@ describe('a connection that breaks', () => {
     expect(await kindOf(store.put('r', SMALL, { meta: newMeta(), precondition: ABSENT }))).toBe('stored');
     server.killSessions();
     expect(await textOf((await store.get('r'))?.body)).toBe('newer');
+    await store.close();
+  });
+
+  it('or hangs is left at once by whoever has a deadline', async () => {
+    const store = await openAt(server.url('left'));
+    await store.put('r', Buffer.alloc(8 * MIB), { meta: newMeta() });
+    const stop = new AbortController();
+    const { signal } = stop;
+    const body = (await store.get('r', { signal }))?.body[Symbol.asyncIterator]();
+    await body?.next();
+    server.killSessions('SIGSTOP');
+    const asked = [
+      store.put('r', LARGE, { meta: newMeta(), signal }),
+      store.head('r', signal),
+      store.get('r', { signal }),
+      store.delete(['r'], signal),
+      store.copy('r', 's', signal),
+      store.promote('r', 's', { signal }),
+      store.sweep('', () => true, signal),
+      store.list('', signal)[Symbol.asyncIterator]().next(),
+      store.folders('a/', signal),
+      (async () => {
+        for (;;) if ((await body?.next())?.done !== false) return;
+      })(),
+    ];
+    const settled = Promise.allSettled(asked);
+    const startMs = performance.now();
+    setTimeout(() => stop.abort(new Error('the deadline')), 100);
+    for (const one of await settled) expect(one).toMatchObject({ status: 'rejected', reason: signal.reason });
+    expect(performance.now() - startMs).toBeLessThan(5000);
+    server.killSessions();
     await store.close();
   });
 

@@ -1,7 +1,7 @@
 // Lists and deletes objects, and sweeps what interrupted puts left. Links and other kinds of files are no objects of ours: a
 // listing follows a link to a file, because users stage inputs so, and nothing else.
 import { joinPath } from '../../model/path.ts';
-import { forEachAtOnce, readAhead } from '../../model/waiting.ts';
+import { forEachAtOnce, readAhead, untilAborted } from '../../model/waiting.ts';
 import { roomInHeap, tooManyForHeap } from '../../native/heap.ts';
 import { type IsMine, type ListedObject, StoreError } from '../contract/store.ts';
 import { failureFor } from './failure.ts';
@@ -177,7 +177,7 @@ export async function sweep(
   mine: IsMine,
   signal: AbortSignal | undefined,
 ): Promise<true> {
-  return request(place, { verb: 'sweep', key: prefix, signal }, async (session): Promise<true> => {
+  const swept = request(place, { verb: 'sweep', key: prefix, signal }, async (session): Promise<true> => {
     await check(session, place);
     const folder = temporaries(place);
     const entries = await allEntries(session, folder);
@@ -201,6 +201,7 @@ export async function sweep(
     await dropListed(session, place, entries);
     return true;
   });
+  return untilAborted(swept, signal);
 }
 
 async function allEntries(session: Session, folder: string): Promise<readonly Entry[]> {

@@ -1,5 +1,6 @@
 // Looks at objects and reads them. Size, metadata and bytes are of one state, also while others replace it: the server keeps
 // an open file whatever becomes of its name. A body that ends too early throws.
+import { untilAborted } from '../../model/waiting.ts';
 import { firstChunks, joined, releasing } from '../contract/driver.ts';
 import {
   type GetOptions,
@@ -96,6 +97,9 @@ export async function getObject(
     if (found === undefined) return undefined;
     const { handle, attrs } = found;
     const close = async (): Promise<void> => closeLater(session, handle);
+    // Nobody waits for it any more.
+    if (signal?.aborted === true) await close();
+    signal?.throwIfAborted();
     const first = range?.first ?? 0;
     const end = Math.min((range?.last ?? Infinity) + 1, attrs.sizeBytes);
     if (range !== undefined && first >= end) {
@@ -105,8 +109,29 @@ export async function getObject(
     }
     const rest = bytesOf(session, place, { key, state: found, first, end, signal });
     const chunks = joined(await firstChunks(rest, aheadBytes), rest);
-    return { ...headOf(key, found), body: releasing(chunks, close) };
+    return { ...headOf(key, found), body: abortable(releasing(chunks, close), signal) };
   });
+}
+
+/** The same items. Once the signal aborts, nobody waits for the next one, or for the end. */
+export function abortable<T>(
+  items: AsyncIterable<T>,
+  signal: AbortSignal | undefined,
+): AsyncIterableIterator<T> {
+  const from = items[Symbol.asyncIterator]();
+  return {
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    next: () => untilAborted(from.next(), signal),
+    return: async () => {
+      const closed = Promise.resolve(from.return?.()).catch((error: unknown) => {
+        if (signal?.aborted !== true) throw error;
+      });
+      if (signal?.aborted !== true) await closed;
+      return { done: true, value: undefined };
+    },
+  };
 }
 
 interface Range {

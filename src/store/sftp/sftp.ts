@@ -10,7 +10,7 @@ import { copyObject, promoteObject } from './copy.ts';
 import { deleteObjects, listFolders, listObjects, sweep } from './list.ts';
 import { newKnown, type Place, request } from './place.ts';
 import { putObject } from './put.ts';
-import { getObject, headObject } from './read.ts';
+import { abortable, getObject, headObject } from './read.ts';
 import { locationOf } from './url.ts';
 
 /** Of all bodies together: 8 MiB. */
@@ -44,7 +44,7 @@ export async function openSftpStore(
     put: (key, body, options) => putObject(place, key, body, options),
     get: (key, options = {}) => getObject(place, key, options),
     head: (key, signal) => headObject(place, key, signal),
-    list: (prefix, signal) => listObjects(place, prefix, signal),
+    list: (prefix, signal) => abortable(listObjects(place, prefix, signal), signal),
     folders: (prefix, signal) => listFolders(place, prefix, signal),
     delete: (keys, signal) => deleteObjects(place, keys, signal),
     copy: (from, to, signal) => copyObject(place, { from, to, signal }),
