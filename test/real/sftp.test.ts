@@ -18,7 +18,8 @@ import {
 } from '../../src/store/contract/store.ts';
 import { openStore } from '../../src/store/open.ts';
 import { openConnection } from '../../src/store/sftp/connection.ts';
-import { newKnown, readMeta } from '../../src/store/sftp/place.ts';
+import { readMeta } from '../../src/store/sftp/metadata.ts';
+import { newKnown } from '../../src/store/sftp/place.ts';
 import { locationOf } from '../../src/store/sftp/url.ts';
 import { bytesOf, chunks, kindOf, listOf, newMeta, storeContract, textOf } from '../store/contract.ts';
 import {

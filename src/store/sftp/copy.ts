@@ -1,18 +1,8 @@
 // Copies and renames inside the server. No bytes pass through us if the server can copy (copy-data, OpenSSH 9.0).
 import { StoreError, type PromoteOptions, type PutOutcome } from '../contract/store.ts';
 import { discard, newDraft, begin, handleOn, type Draft, sendBody } from './draft.ts';
-import {
-  check,
-  closeLater,
-  dropMeta,
-  folderOf,
-  isSame,
-  pathOf,
-  type Place,
-  request,
-  syncFolder,
-  tagOf,
-} from './place.ts';
+import { dropMeta, isSame, tagOf } from './metadata.ts';
+import { check, closeLater, folderOf, pathOf, type Place, request, syncFolder } from './place.ts';
 import { giveName, inOrder, isOurs, takeNames, writeObject } from './put.ts';
 import { getObject, headObject, look, openState } from './read.ts';
 import { type Session, unlessMissing } from './session.ts';

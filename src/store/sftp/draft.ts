@@ -2,13 +2,12 @@
 // put alive while sessions come and go.
 import { crc32 } from 'node:zlib';
 import { type ObjectMeta, type PutOptions, StoreError } from '../contract/store.ts';
+import { metaText, noteClock } from './metadata.ts';
 import {
   closeLater,
   make,
   META_SUFFIX,
-  metaText,
   newTemporary,
-  noteClock,
   objectMode,
   ownMode,
   type Place,

@@ -5,17 +5,14 @@ import { forEachAtOnce, readAhead, untilAborted } from '../../model/waiting.ts';
 import { roomInHeap, tooManyForHeap } from '../../native/heap.ts';
 import { type IsMine, type ListedObject, StoreError } from '../contract/store.ts';
 import { failureFor } from './failure.ts';
+import { dropListed, dropMeta, parsedMeta, readOwn } from './metadata.ts';
 import {
   check,
-  dropListed,
-  dropMeta,
   folderOf,
   META_SUFFIX,
   OURS,
-  parsedMeta,
   pathOf,
   type Place,
-  readOwn,
   request,
   syncFolder,
   temporaries,

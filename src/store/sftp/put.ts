@@ -24,20 +24,8 @@ import {
   syncNote,
   verify,
 } from './draft.ts';
-import {
-  check,
-  dropMeta,
-  folderOf,
-  inFolder,
-  metaPath,
-  OURS,
-  pathOf,
-  type Place,
-  request,
-  type State,
-  syncFolder,
-  tagOf,
-} from './place.ts';
+import { dropMeta, metaPath, type State, tagOf } from './metadata.ts';
+import { check, folderOf, inFolder, OURS, pathOf, type Place, request, syncFolder } from './place.ts';
 import { look } from './read.ts';
 import { type Attrs, hasStatus, kindOf, type Session, STATUS, unlessMissing } from './session.ts';
 

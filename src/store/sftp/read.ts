@@ -10,7 +10,8 @@ import {
   StoreError,
 } from '../contract/store.ts';
 import { failureFor } from './failure.ts';
-import { check, closeLater, isSame, pathOf, type Place, readMeta, request, tagOf } from './place.ts';
+import { isSame, readMeta, tagOf } from './metadata.ts';
+import { check, closeLater, pathOf, type Place, request } from './place.ts';
 import { type Attrs, kindOf, type Session, unlessMissing } from './session.ts';
 
 /** Each chunk is read with several requests at once, and the next one while it is used. */
