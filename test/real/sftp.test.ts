@@ -439,6 +439,24 @@ describe('a put that was killed', () => {
   });
 });
 
+it('a sweep removes metadata that an ended process had to leave, once nobody can need them', async () => {
+  const store = await openAt(server.url('going'));
+  await store.put('r', SMALL, { meta: newMeta() });
+  const ours = path.join(server.at('going'), '.capture-store');
+  const now = Math.floor(Date.now() / 1000);
+  const names = [now - 10_000, now].map((mtimeS) => `.capture-store/meta/ab/${'ab'.repeat(16)}.5.${mtimeS}`);
+  fs.mkdirSync(path.join(ours, 'meta/ab'), { recursive: true });
+  for (const name of names) fs.writeFileSync(path.join(server.at('going'), name), '{}');
+  const list = path.join(ours, 'tmp/one.going');
+  fs.writeFileSync(list, `${names.join('\n')}\n../../r\n`);
+  fs.utimesSync(list, now - 5000, now - 5000);
+  await store.sweep('', () => false);
+  expect(fs.readdirSync(path.join(ours, 'meta/ab'))).toEqual([path.basename(names[1] ?? '')]);
+  expect(fs.existsSync(list)).toBe(true);
+  expect((await store.head('r'))?.sizeBytes).toBe(5);
+  await store.close();
+});
+
 describe('a store that goes away', () => {
   it('is lost, and no put makes it again', async () => {
     const store = await openAt(server.url('gone'), 0);
