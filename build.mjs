@@ -120,6 +120,9 @@ const WITHOUT = [
   '@aws-sdk/signature-v4-crt',
   '@aws-sdk/signature-v4a',
   '@valkey/valkey-glide',
+  // ssh2: its own cryptography beside that of Node, and a look at the processor.
+  './crypto/build/Release/sshcrypto.node',
+  'cpu-features',
   'msgpackr-extract',
   // gaxios: its requests go over our sockets.
   'node-fetch',

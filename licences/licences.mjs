@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 
 /** By their SPDX names. */
-const ALLOWED = new Set(['MIT', 'ISC', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', '0BSD']);
+const ALLOWED = new Set(['MIT', 'ISC', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', '0BSD', 'Unlicense']);
 
 /** Packages without a text of their own, and the one that ships it for them: of the same owners. */
 const TEXT_OF = {
@@ -27,7 +27,7 @@ const OWNERS = {
 const RULE = '-'.repeat(80);
 
 /** Packages whose licence stands in its text only. */
-const LICENCES = { 'valid-url': 'MIT' };
+const LICENCES = { ssh2: 'MIT', 'valid-url': 'MIT' };
 
 /** One package, and the texts that go with it. */
 function noticeOf(dir) {

@@ -19,6 +19,8 @@ export async function bundle(...entryPoints) {
     format: 'esm',
     platform: 'node',
     target: 'node20',
+    // Binaries that ssh2 takes if they are there.
+    external: ['*.node'],
     define: { CAPTURE_ROOT: JSON.stringify(project) },
     banner: {
       js: "import { createRequire as captureCreateRequire } from 'node:module'; const require = captureCreateRequire(import.meta.url);",

@@ -17,8 +17,8 @@ export interface RunSettings {
   /** never read and never touched, whatever else matches */
   readonly exclude?: string | readonly string[] | undefined;
   /**
-   * s3://bucket/prefix, gs://bucket/prefix, az://account/container/prefix, file:///dir or a directory (default:
-   * ./capture-store)
+   * s3://bucket/prefix, gs://bucket/prefix, az://account/container/prefix, sftp://user@host/dir, file:///dir or a
+   * directory (default: ./capture-store)
    */
   readonly to?: string | number | undefined;
   /** where inputs are looked for first; never written (default: as --to) */

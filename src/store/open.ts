@@ -15,13 +15,15 @@ import { azureKind } from './azure/url.ts';
 import { fileKind } from './file/url.ts';
 import { gcsKind } from './gcs/url.ts';
 import { S3_OPTIONS, s3Kind } from './s3/url.ts';
+import { sftpKind } from './sftp/url.ts';
 
 /** By the scheme of their URLs, for code that only parses URLs. */
-const KINDS = { s3: s3Kind, gs: gcsKind, az: azureKind, file: fileKind };
+const KINDS = { s3: s3Kind, gs: gcsKind, az: azureKind, sftp: sftpKind, file: fileKind };
 const DRIVERS: Readonly<Record<keyof typeof KINDS, () => Promise<OpenDriver>>> = {
   s3: async () => (await import('./s3/s3.ts')).openS3Store,
   gs: async () => (await import('./gcs/gcs.ts')).openGcsStore,
   az: async () => (await import('./azure/azure.ts')).openAzureStore,
+  sftp: async () => (await import('./sftp/sftp.ts')).openSftpStore,
   file: async () => (await import('./file/file.ts')).openFileStore,
 };
 

@@ -7,6 +7,8 @@ export const BUNDLED = {
   format: 'esm',
   platform: 'node',
   target: 'node20',
+  // Binaries that ssh2 takes if they are there.
+  external: ['*.node'],
   define: { CAPTURE_VERSION: '"1.2.3"', CAPTURE_ROOT: JSON.stringify(path.resolve('.')) },
   banner: {
     js: "import { createRequire as captureCreateRequire } from 'node:module'; const require = captureCreateRequire(import.meta.url);",

@@ -88,6 +88,8 @@ export async function buildLauncher(): Promise<Launcher> {
     format: 'cjs',
     platform: 'node',
     target: 'node20',
+    // Binaries that ssh2 takes if they are there.
+    external: ['*.node'],
     define: { 'import.meta.url': 'thisUrl', CAPTURE_ROOT: JSON.stringify(path.resolve('.')) },
     banner: { js: "const thisUrl = require('node:url').pathToFileURL(__filename).href;" },
   });

@@ -21,6 +21,7 @@ const ASKED_FOR = [
   '@aws-sdk/signature-v4a',
   '@bull-board/ui',
   '@valkey/valkey-glide',
+  'cpu-features',
   'detect-libc',
   'is-glob',
   'msgpackr-extract',

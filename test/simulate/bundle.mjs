@@ -122,6 +122,8 @@ export async function bundle(outfile, mutant) {
     format: 'cjs',
     platform: 'node',
     target: 'node20',
+    // Binaries that ssh2 takes if they are there.
+    external: ['*.node'],
     mainFields: ['module', 'main'],
     define: {
       CAPTURE_VERSION: '"0.0.0-simulated"',

@@ -25,6 +25,8 @@ export async function bundleEntry(entry: string): Promise<string> {
     format: 'esm',
     platform: 'node',
     target: 'node20',
+    // Binaries that ssh2 takes if they are there.
+    external: ['*.node'],
     logLevel: 'error',
     define: { CAPTURE_VERSION: '"0.0.0-test"', CAPTURE_ROOT: JSON.stringify(project) },
     banner: {

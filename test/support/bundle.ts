@@ -13,6 +13,8 @@ export async function bundle(entry: string, outDir: string): Promise<string> {
     format: 'esm',
     platform: 'node',
     target: 'node20',
+    // Binaries that ssh2 takes if they are there.
+    external: ['*.node'],
     logLevel: 'error',
     define: {
       CAPTURE_VERSION: JSON.stringify('0.0.0-test'),

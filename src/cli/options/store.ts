@@ -37,7 +37,7 @@ const namespace: Reader<string> = (text) =>
 export const STORE = group('Store:', {
   to: {
     flags: '--to <url>',
-    help: 's3://bucket/prefix, gs://bucket/prefix, az://account/container/prefix, file:///dir or a directory',
+    help: 's3://bucket/prefix, gs://bucket/prefix, az://account/container/prefix, sftp://user@host/dir, file:///dir or a directory',
     on: ALL,
     // A default for trying out capture.
     default: './capture-store',

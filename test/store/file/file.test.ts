@@ -357,7 +357,7 @@ async function bundledWriter(dir: string): Promise<string> {
     bundle: true,
     format: 'esm',
     platform: 'node',
-    external: ['*/s3.ts'],
+    external: ['*/s3.ts', '*/sftp.ts'],
     define: { CAPTURE_ROOT: JSON.stringify(resolve('.')) },
   });
   return outfile;
