@@ -38,8 +38,6 @@ export default defineConfig({
     CAPTURE_ROOT: JSON.stringify(import.meta.dirname),
   },
   test: {
-    // Real processes, signals and servers on two cores: more files at once only adds noise.
-    maxWorkers: 2,
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
     globalSetup: ['test/hung-files.ts'],
@@ -54,11 +52,21 @@ export default defineConfig({
           name: 'quick',
           include: ['test/*.test.ts', 'test/!(e2e|real)/**/*.test.ts', ...QUICK_RUNS],
           exclude: SLOW,
+          // For two cores: a third of their time the tests wait.
+          maxWorkers: 3,
+          sequence: { groupOrder: 0 },
         },
       },
       {
         extends: true,
-        test: { name: 'slow', include: ['test/e2e/**/*.test.ts', ...SLOW], exclude: QUICK_RUNS },
+        test: {
+          name: 'slow',
+          include: ['test/e2e/**/*.test.ts', ...SLOW],
+          exclude: QUICK_RUNS,
+          // These wait for most of it.
+          maxWorkers: 4,
+          sequence: { groupOrder: 1 },
+        },
       },
     ],
   },

@@ -24,7 +24,7 @@ export default defineConfig({
           include: ['test/real/**/*.test.ts'],
           exclude: [CRASH],
           // They wait for daemons and timers for most of their time.
-          maxWorkers: 2,
+          maxWorkers: 3,
           sequence: { groupOrder: 0 },
         },
       },
