@@ -1,4 +1,4 @@
-// The crash-point sweep alone (`npm run test:crash`): it needs no server. A part of the real-world tests, too.
+// The crash-point sweep alone (`npm run test:crash`): it needs sshd. A part of the real-world tests, too.
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({

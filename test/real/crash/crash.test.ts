@@ -9,11 +9,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startAzureServer } from '../../azure/server.ts';
 import { startGcsServer } from '../../gcs-server/server.ts';
 import { startS3Server } from '../../s3-server/server.ts';
+import { openSftpServer } from '../sftp-server.ts';
 import { runChain, type ChainEnd } from './chain.ts';
 import type { Death } from './run.ts';
 import { anyMoment, everyPoint, FAILPOINTS, seeded, type ChainPlan, type StoreKind } from './sweep.ts';
 import { newKey, opener, sealedOptions } from './sealed-view.ts';
-import { azureView, fileView, gcsView, s3View, type View } from './view.ts';
+import { azureView, fileView, gcsView, s3View, sftpView, type View } from './view.ts';
 
 /** Half of a run is waiting: for the disk, the task, the quiet before a deletion. */
 const AT_ONCE = 4;
@@ -105,6 +106,10 @@ async function viewOf(
     const server = await startAzureServer();
     return { view: azureView(server, 'lab/'), stop: () => server.stop() };
   }
+  if (store === 'sftp') {
+    const server = await openSftpServer();
+    return { view: sftpView(server, 'lab'), stop: () => server.close() };
+  }
   const server = await startS3Server();
   return { view: s3View(server, 'lab/'), stop: () => server.stop() };
 }
@@ -128,6 +133,10 @@ describe('nothing that was closed and reported safe is lost, whatever dies', { t
 
   it('at a random moment, on Azure Blob Storage', async () => {
     expect(await run('azure', anyMoment(RANDOM_RUNS_ON_OTHERS, seeded(seed + 5)))).toEqual([]);
+  });
+
+  it('at a random moment, on a server with SSH', async () => {
+    expect(await run('sftp', anyMoment(RANDOM_RUNS_ON_OTHERS, seeded(seed + 7)))).toEqual([]);
   });
 
   it(`at a random moment, on S3, until there are ${DEATHS_IN_ALL} deaths in all`, async () => {

@@ -3,7 +3,7 @@ import type { Failpoint } from '../../../src/native/failpoint.ts';
 import type { Link } from './chain.ts';
 import type { Death } from './run.ts';
 
-export type StoreKind = 'file' | 'encrypted' | 's3' | 'gs' | 'azure';
+export type StoreKind = 'file' | 'encrypted' | 's3' | 'gs' | 'azure' | 'sftp';
 
 interface Where {
   /** How often one run comes there, at least: the first so many are killed at. */

@@ -10,6 +10,7 @@ import { readFound } from '../../e2e/store-files.ts';
 import type { GcsServer } from '../../gcs-server/server.ts';
 import type { AzureServer } from '../../azure/server.ts';
 import type { S3Server } from '../../s3-server/server.ts';
+import type { SftpServer } from '../sftp-server.ts';
 import { readContent } from './content.mjs';
 
 export interface View {
@@ -70,6 +71,26 @@ export function fileView(dir: string, open = asItIs): View {
     },
   };
   return view;
+}
+
+/** The directory of an SFTP server. */
+export function sftpView(server: SftpServer, name: string): View {
+  const dir = server.at(name);
+  return {
+    ...fileView(dir),
+    url: server.url(name),
+    env: { HOME: server.home },
+    leftovers: () => {
+      const temporary = path.join(dir, '.capture-store', 'tmp');
+      const names = fs.existsSync(temporary) ? fs.readdirSync(temporary) : [];
+      return names.filter((one) => one.endsWith('.meta')).map((one) => keyIn(path.join(temporary, one)));
+    },
+  };
+}
+
+/** Of a file that may be half-written. */
+function keyIn(file: string): string {
+  return /"key":"([^"]*)"/.exec(fs.readFileSync(file, 'utf8'))?.[1] ?? '';
 }
 
 /** A server of objects. Keys are whole. */
