@@ -83,14 +83,14 @@ export function sftpView(server: SftpServer, name: string): View {
     leftovers: () => {
       const temporary = path.join(dir, '.capture-store', 'tmp');
       const names = fs.existsSync(temporary) ? fs.readdirSync(temporary) : [];
-      return names.filter((one) => one.endsWith('.meta')).map((one) => keyIn(path.join(temporary, one)));
+      return names.filter((one) => one.endsWith('.meta')).flatMap((one) => keyIn(path.join(temporary, one)));
     },
   };
 }
 
-/** Of a file that may be half-written. */
-function keyIn(file: string): string {
-  return /"key":"([^"]*)"/.exec(fs.readFileSync(file, 'utf8'))?.[1] ?? '';
+/** None if it is half-written: then nobody knows whose it is, and a sweep removes it a day later. */
+function keyIn(file: string): readonly string[] {
+  return /^{"key":"([^"]*)"/.exec(fs.readFileSync(file, 'utf8'))?.slice(1) ?? [];
 }
 
 /** A server of objects. Keys are whole. */
