@@ -21,7 +21,7 @@ export async function bundle(entry: string, outDir: string): Promise<string> {
       CAPTURE_ROOT: JSON.stringify(path.resolve('.')),
     },
     banner: {
-      js: "import { createRequire as make } from 'node:module'; const require = make(import.meta.url);",
+      js: "import { createRequire as captureCreateRequire } from 'node:module'; const require = captureCreateRequire(import.meta.url);",
     },
   });
   return outfile;

@@ -36,12 +36,15 @@ async function endGroup(pid: number): Promise<void> {
   await gone;
 }
 
-/** Others start processes, too: so not each try gets it. */
-async function startGroupWithNumber(pid: number): Promise<void> {
+/**
+ * Others start processes, too: so not each try gets it. `notAt`: the tick in which the one before it started; what starts in
+ * the same tick looks the same.
+ */
+async function startGroupWithNumber(pid: number, notAt: number | undefined): Promise<void> {
   for (;;) {
     fs.writeFileSync(LAST_PID, String(pid - 1));
     const got = startGroup();
-    if (got === pid) return;
+    if (got === pid && readStat(got)?.startTicks !== notAt) return;
     await endGroup(got);
   }
 }
@@ -62,8 +65,9 @@ describe('the group of a task', () => {
   it.runIf(mayChoosePid)('is not another one that got its number since', async () => {
     const pid = startGroup();
     const task = new OrphanedTask(TOKEN, pid);
+    const startTicks = readStat(pid)?.startTicks;
     await endGroup(pid);
-    await startGroupWithNumber(pid);
+    await startGroupWithNumber(pid, startTicks);
     const signal = AbortSignal.timeout(WITHIN_MS);
     await task.ended(signal);
     expect(signal.aborted).toBe(false);
