@@ -335,8 +335,9 @@ describe('while it sweeps what a killed attempt has left', () => {
     // What it has not swept is for the next one.
     expect(fs.readdirSync(tmp).filter((name) => name !== left)).toEqual([]);
     // A start waits for it only so long: on a busy machine it takes several.
-    for (let before = Infinity; sizeLeft() > 0 && sizeLeft() < before;) {
-      before = sizeLeft();
+    const stillThere = (): number => fs.readdirSync(tmp).length + sizeLeft();
+    for (let before = Infinity; stillThere() > 0 && stillThere() < before;) {
+      before = stillThere();
       const next = start('true');
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect(await next.status, next.stderr()).toBe(0);
