@@ -1,4 +1,4 @@
-// The tests that need nothing but this machine, in two parts: `npm test` (quick) answers in some five minutes, `npm run
+// The tests that need nothing but this machine, in two parts: `npm test` (quick) answers in some eight minutes, `npm run
 // test:slow` takes what takes its time. By its file each test is found without a part: npx vitest run test/e2e/flush.test.ts.
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './test/longest-first.ts';
