@@ -4,15 +4,13 @@
 import pLimit from 'p-limit';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
+import { GPG } from '../model/format/recipient.ts';
 import { showPath } from '../model/path.ts';
 import { MIN_PART_BYTES } from '../model/file/part-size.ts';
 import { askProgram } from '../native/ask-program.ts';
 import { ProgramFailedError, type ThroughOptions, throughProgram } from '../native/through-program.ts';
 import { newMemory } from '../native/memory.ts';
 import { CorruptError, noteFailure } from '../restore/failure.ts';
-
-/** What a recipient of gpg begins with: `gpg:<fingerprint>`. */
-export const GPG = 'gpg:';
 
 const PROGRAM = 'gpg';
 const WORDS = ['--no-options', '--batch', '--no-tty', '--quiet', '--yes'];

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { SealedEnding } from '../model/format/keys.ts';
+import { isGpg } from '../model/format/recipient.ts';
 import type { SealedNote } from '../model/format/records.ts';
 import type { SealSettings } from '../model/format/settings.ts';
 import { showPath } from '../model/path.ts';
@@ -10,7 +11,7 @@ import { askProgram } from '../native/ask-program.ts';
 import { readNamedText } from '../native/named-file.ts';
 import { CorruptError } from '../restore/failure.ts';
 import type { FileHeader } from './age.ts';
-import { collect, GPG, Gpg, NoGpgError, NotOpenedError, only } from './gpg.ts';
+import { collect, Gpg, NoGpgError, NotOpenedError, only } from './gpg.ts';
 import { openPayload, sealParts, sealWhole } from './payload.ts';
 import { type IndexKey, indexKeyOf, sealValues } from './secrets.ts';
 
@@ -125,11 +126,11 @@ export class SealKeys {
   }
 
   async #openNote({ key, to }: SealedNote): Promise<Buffer | undefined> {
-    const isGpg = isOfGpg(to);
-    if (isGpg ? this.gpg === undefined : !this.hasIdentity) return undefined;
+    const byGpg = isOfGpg(to);
+    if (byGpg ? this.gpg === undefined : !this.hasIdentity) return undefined;
     const stored = only(Buffer.from(key, 'base64'));
     try {
-      return await collect(isGpg ? this.#program.open(stored) : openPayload(stored, this.#fileKeyOf));
+      return await collect(byGpg ? this.#program.open(stored) : openPayload(stored, this.#fileKeyOf));
     } catch (error) {
       if (error instanceof CorruptError || error instanceof CaptureError) return undefined;
       if (!(error instanceof NotOpenedError)) throw error;
@@ -184,7 +185,7 @@ export async function newIdentityText(): Promise<{ readonly text: string; readon
 
 /** All recipients are of one kind. */
 export function isOfGpg(recipients: readonly string[]): boolean {
-  return recipients.some((one) => one.startsWith(GPG));
+  return recipients.some(isGpg);
 }
 
 /**

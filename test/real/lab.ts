@@ -163,7 +163,7 @@ function startMachine(place: Place, dir: string, options: readonly string[]): Ma
 }
 
 /** The parent first: one that has stopped starts no more children. */
-function signalTree(pid: number, signal: NodeJS.Signals): void {
+export function signalTree(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {

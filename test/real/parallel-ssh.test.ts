@@ -1,9 +1,7 @@
 // The script of examples/parallel-ssh with a real sshd and a real Redis: two machines, which are two ports of loopback, work
 // on one queue. One of them loses its power, and the other one resumes its tasks.
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
+import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
-import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -13,11 +11,10 @@ import { resultOf, STEPS } from '../many/support.ts';
 import { LOST_AFTER_MS, type Lab, openLab } from './lab.ts';
 import { freePort } from './redis.ts';
 import { until } from './slurm/cluster.ts';
+import { isListening, PRIVSEP, stopDaemon } from './sshd.ts';
 
 const SCRIPT = path.resolve('examples/parallel-ssh/start.sh');
 const INDICES = [0, 1, 2, 3];
-/** sshd of root wants this directory; a service makes it. */
-const PRIVSEP = '/run/sshd';
 
 let lab: Lab;
 let sshd: Sshd;
@@ -128,13 +125,13 @@ async function openSshd(dir: string): Promise<Sshd> {
   });
   const close = async (): Promise<void> => {
     for (const machine of machines) machine.losePower();
-    await stop(daemon);
+    await stopDaemon(daemon);
     if (!hadPrivsep) fs.rmdirSync(PRIVSEP);
   };
   try {
     for (const { port } of machines)
       await until(
-        () => isOpen(port),
+        () => isListening(port),
         () => `sshd listens: ${fs.readFileSync(at('sshd.log'), 'utf8')}`,
         20_000,
       );
@@ -143,23 +140,4 @@ async function openSshd(dir: string): Promise<Sshd> {
     throw error;
   }
   return { machines, bin, close };
-}
-
-async function stop(daemon: ChildProcess): Promise<void> {
-  if (daemon.exitCode !== null || daemon.signalCode !== null) return;
-  const exited = once(daemon, 'exit');
-  daemon.kill('SIGKILL');
-  await exited;
-}
-
-async function isOpen(port: number): Promise<boolean> {
-  const socket = net.connect(port, '127.0.0.1');
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
 }

@@ -6,11 +6,11 @@ import fs from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { childrenOf, killTree } from '../e2e/support.ts';
+import { signalTree } from './lab.ts';
 import { freePort } from './redis.ts';
 import { until } from './slurm/cluster.ts';
-
-/** sshd of root wants this directory; a service makes it. */
-const PRIVSEP = '/run/sshd';
+import { isListening, PRIVSEP, stopDaemon } from './sshd.ts';
 
 export interface SftpServer {
   readonly port: number;
@@ -64,10 +64,10 @@ export async function openSftpServer(subsystem = 'internal-sftp'): Promise<SftpS
     home,
     at: (name) => path.join(at('store'), name),
     url: (name, by = port) => `sftp://${os.userInfo().username}@127.0.0.1:${by}${at('store')}/${name}`,
-    killSessions: (signal) => killChildren(daemon.pid ?? 0, signal),
+    killSessions: (signal) => killSessions(daemon, signal),
     close: async () => {
-      killChildren(daemon.pid ?? 0);
-      await end(daemon);
+      killSessions(daemon);
+      await stopDaemon(daemon);
       fs.rmSync(dir, { recursive: true, force: true });
     },
   };
@@ -85,48 +85,11 @@ export function know(home: string, port: number, key: string): void {
   fs.appendFileSync(path.join(home, '.ssh/known_hosts'), `[127.0.0.1]:${port} ${type} ${text}\n`);
 }
 
-async function isListening(port: number): Promise<boolean> {
-  const socket = net.connect(port, '127.0.0.1');
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
-}
-
-async function end(daemon: ChildProcess): Promise<void> {
-  if (daemon.exitCode !== null || daemon.signalCode !== null) return;
-  const exited = once(daemon, 'exit');
-  daemon.kill('SIGKILL');
-  await exited;
-}
-
-/** All below a process, by their parents (proc_pid_stat(5)). */
-function killChildren(parent: number, signal: NodeJS.Signals = 'SIGKILL'): void {
-  const children = fs
-    .readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && parentOf(name) === parent)
-    .map(Number);
-  for (const child of children) {
-    killChildren(child, signal);
-    try {
-      process.kill(child, signal);
-    } catch {
-      // It has ended by itself.
-    }
-  }
-}
-
-function parentOf(pid: string): number | undefined {
-  try {
-    const stat = fs.readFileSync(`/proc/${pid}/stat`, 'latin1');
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
-  } catch {
-    return undefined;
-  }
+/** All below the daemon. */
+function killSessions(daemon: ChildProcess, signal?: NodeJS.Signals): void {
+  for (const child of childrenOf(daemon.pid ?? 0))
+    if (signal === undefined) killTree(child);
+    else signalTree(child, signal);
 }
 
 export interface BreakingProxy {

@@ -1,6 +1,7 @@
 // The options of encryption: for whom objects are sealed, and what opens sealed ones.
 import path from 'node:path';
 import { errnoOf, reasonOf } from '../../model/errors.ts';
+import { isGpg } from '../../model/format/recipient.ts';
 import type { SealSettings } from '../../model/format/settings.ts';
 import { showPath } from '../../model/path.ts';
 import { MOST_LIST_BYTES } from '../../native/named-file.ts';
@@ -81,10 +82,6 @@ function recipientsOf(values: Values, { cwd, outside }: RunCaller): readonly str
       'take one kind: what one array stores is opened by age, or by gpg',
     );
   return all;
-}
-
-function isGpg(recipient: string): boolean {
-  return recipient.startsWith('gpg:');
 }
 
 function whyNot(text: string): string {

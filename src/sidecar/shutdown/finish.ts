@@ -18,7 +18,8 @@ import { contentClose } from '../run/content-close.ts';
 import type { Needs } from '../run/context.ts';
 import { type Cause, causesOf, whyAsked, withCauses } from './causes.ts';
 import { retryUntil } from './drain-window.ts';
-import { deleteOrphanedObjects, resolveEarlier } from './earlier.ts';
+import { resolveEarlier } from './earlier.ts';
+import { deleteOrphanedObjects } from './orphaned-objects.ts';
 import {
   endingOf,
   type FinishParts,

@@ -1,8 +1,8 @@
-// The metadata of objects, in files of their own. SFTP 3 shows neither inodes nor fractions of a second. So the name of such
-// a file says whose it is: key, size and time. No two states of a key have the same name at about the same time: a writer
-// gives its state a time that is not before the server's clock, and takes the name with a hard link, which fails if it is
-// taken. A name goes only when the clock is well past its time. So a reader that has opened a state finds the metadata of
-// that state, or none.
+// The metadata of objects, in files of their own. SFTP 3 shows neither inodes nor fractions of a second, so such a file is
+// named after the key, size and time of its object. Two states of one key never share a name while anyone may look for it: a
+// writer gives its state a time that is not before the server's clock, and takes the name with a hard link, which fails if
+// the name is taken. A name is removed only when the clock is well past its time. So a reader that has opened a state finds
+// the metadata of that state, or none.
 import * as z from 'zod';
 import { parseForeignJson } from '../../model/format/foreign-json.ts';
 import { md5Of } from '../../model/md5.ts';
