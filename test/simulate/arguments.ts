@@ -30,7 +30,8 @@ export function readArguments(words: readonly string[]): Arguments {
   // If several processes share the work: the number of this one, and how many there are.
   const [nth = 0, step = 1] = (valueOf('--share') ?? '0/1').split('/').map(Number);
   const isTraced = words.includes('--trace');
-  const isAlone = isTraced || plan !== undefined || (seed !== undefined && seconds === undefined);
+  const isAlone =
+    isTraced || plan !== undefined || (seed !== undefined && (seconds ?? schedules) === undefined);
   return {
     seconds: seconds === undefined && (isAlone || schedules !== undefined) ? Infinity : Number(seconds ?? 60),
     schedules:

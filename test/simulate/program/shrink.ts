@@ -83,11 +83,19 @@ function* plainer(plan: Plan): Generator<Plan> {
 function* roundsOf(plan: Plan): Generator<Plan> {
   for (const [at, round] of plan.rounds.entries()) {
     const put = (next: Round): Plan => ({ ...plan, rounds: plan.rounds.with(at, next) });
-    for (const writes of without(round.writes)) yield put({ ...round, writes });
+    for (const writes of without(round.writes))
+      if (hasAllOrNone(writes, round, plan)) yield put({ ...round, writes });
     if (round.flush === true) yield put({ ...round, flush: false });
     for (const [n, write] of round.writes.entries())
       for (const next of plainerWrites(write)) yield put({ ...round, writes: round.writes.with(n, next) });
   }
+}
+
+/** Two rounds that have one member each look like one round, and prove nothing. */
+function hasAllOrNone(writes: readonly Write[], before: Round, { files }: Plan): boolean {
+  const members = new Set(files.flatMap(({ name, role }) => (role === 'member' ? [name] : [])));
+  const count = (of: readonly Write[]): number => of.filter(({ file }) => members.has(file)).length;
+  return count(writes) === 0 || count(writes) === count(before.writes);
 }
 
 function* plainerWrites(write: Write): Generator<Write> {
