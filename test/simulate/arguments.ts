@@ -11,6 +11,8 @@ export interface Arguments {
   readonly step: number;
   /** A plan to run instead of one from a seed. */
   readonly plan: Plan | undefined;
+  /** Tries each plan in found/ once. */
+  readonly triesFound: boolean;
   readonly isTraced: boolean;
   /** Shrinks a schedule that fails. */
   readonly shrinks: boolean;
@@ -29,16 +31,18 @@ export function readArguments(words: readonly string[]): Arguments {
   const [seconds, schedules, seed, plan] = ['--seconds', '--schedules', '--seed', '--plan'].map(valueOf);
   // If several processes share the work: the number of this one, and how many there are.
   const [nth = 0, step = 1] = (valueOf('--share') ?? '0/1').split('/').map(Number);
+  const triesFound = words.includes('--found');
   const isTraced = words.includes('--trace');
   const isAlone =
     isTraced || plan !== undefined || (seed !== undefined && (seconds ?? schedules) === undefined);
   return {
-    seconds: seconds === undefined && (isAlone || schedules !== undefined) ? Infinity : Number(seconds ?? 60),
+    seconds: Number(seconds ?? (isAlone || triesFound || schedules !== undefined ? Infinity : 60)),
     schedules:
       schedules === undefined ? (isAlone ? 1 : Infinity) : Math.ceil((Number(schedules) - nth) / step),
-    seed: Number(seed ?? 1) + nth,
+    seed: (triesFound ? 0 : Number(seed ?? 1)) + nth,
     step,
     plan: plan === undefined ? undefined : (JSON.parse(plan) as Plan),
+    triesFound,
     isTraced,
     shrinks: words.includes('--shrink'),
     stops: words.includes('--stop'),

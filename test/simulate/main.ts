@@ -56,7 +56,7 @@ export async function ruleBrokenBy(seed: number): Promise<string | undefined> {
 
 /** Tries schedules until the time is up, and prints what it finds. */
 export async function search(args: Arguments): Promise<Tally> {
-  const { seconds, schedules, seed: first, step, plan: given } = args;
+  const { seconds, schedules, seed: first, step, plan: given, triesFound } = args;
   // Only people read stack traces, and each costs more than a system call.
   if (!args.isTraced) Error.stackTraceLimit = 0;
   await warmUp();
@@ -71,7 +71,8 @@ export async function search(args: Arguments): Promise<Tally> {
   const cpuBefore = real.cpuUsage();
   const untilMs = clock.now() + seconds * 1000;
   for (let seed = first; tally.schedules < schedules && clock.now() < untilMs; seed += step) {
-    const plan = given ?? planOf(seed);
+    const plan = given ?? (triesFound ? FOUND_PLANS[seed] : planOf(seed));
+    if (plan === undefined) break;
     if (args.isTraced) out(JSON.stringify(plan));
     const outcome = await runSchedule(plan, args.isTraced ? out : undefined);
     note(tally, plan, outcome);

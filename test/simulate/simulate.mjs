@@ -1,4 +1,5 @@
 // npm run simulate -- [--seconds 120] [--seed 7] [--schedules 100] [--jobs 2] [--trace] [--shrink] [--stop] [--plan <json>]
+// npm run simulate -- --found
 // npm run simulate -- --mutants [part of a name] [--seconds 600]
 import { fork } from 'node:child_process';
 import { once } from 'node:events';

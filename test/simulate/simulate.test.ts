@@ -24,9 +24,10 @@ it('finds nothing torn, nothing lost and nothing claimed in the schedules of the
 
 const FOUND = fileURLToPath(new URL('found', import.meta.url));
 
-it.each(fs.readdirSync(FOUND))('finds nothing any more in %s', (name) => {
-  const { status, printed } = simulate('--plan', fs.readFileSync(`${FOUND}/${name}`, 'utf8'));
+it('finds nothing any more in the plans in which it once found something', () => {
+  const { status, printed } = simulate('--found');
   expect(status, printed).toBe(0);
+  expect(printed).toContain(`\n${fs.readdirSync(FOUND).length} schedules, `);
 });
 
 it('makes the same run of the same plan, step by step', () => {
