@@ -93,3 +93,10 @@ export interface Plan {
   readonly tickMs: number;
   readonly mostQueuedEvents: number;
 }
+
+/** Each member is written, or none is. Two rounds with one of two members each look like one round. */
+export function isWhole(writes: readonly Write[], { files }: Plan): boolean {
+  const written = new Set(writes.map(({ file }) => file));
+  const members = files.filter(({ role }) => role === 'member');
+  return new Set(members.map(({ name }) => written.has(name))).size < 2;
+}

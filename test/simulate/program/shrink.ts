@@ -1,6 +1,6 @@
 // Makes a failing schedule smaller: leaves out one part after the other, as long as the same rule is still broken.
 import { CALM } from '../store/network.ts';
-import type { AttemptPlan, Plan, Round, Write } from './plan.ts';
+import { type AttemptPlan, isWhole, type Plan, type Round, type Write } from './plan.ts';
 
 /** True if the plan still fails in the same way. */
 export type StillFails = (plan: Plan) => Promise<boolean>;
@@ -84,18 +84,11 @@ function* roundsOf(plan: Plan): Generator<Plan> {
   for (const [at, round] of plan.rounds.entries()) {
     const put = (next: Round): Plan => ({ ...plan, rounds: plan.rounds.with(at, next) });
     for (const writes of without(round.writes))
-      if (hasAllOrNone(writes, round, plan)) yield put({ ...round, writes });
+      if (isWhole(writes, plan) || !isWhole(round.writes, plan)) yield put({ ...round, writes });
     if (round.flush === true) yield put({ ...round, flush: false });
     for (const [n, write] of round.writes.entries())
       for (const next of plainerWrites(write)) yield put({ ...round, writes: round.writes.with(n, next) });
   }
-}
-
-/** Two rounds that have one member each look like one round, and prove nothing. */
-function hasAllOrNone(writes: readonly Write[], before: Round, { files }: Plan): boolean {
-  const members = new Set(files.flatMap(({ name, role }) => (role === 'member' ? [name] : [])));
-  const count = (of: readonly Write[]): number => of.filter(({ file }) => members.has(file)).length;
-  return count(writes) === 0 || count(writes) === count(before.writes);
 }
 
 function* plainerWrites(write: Write): Generator<Write> {
