@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-readonly packages=(lmod buildah debootstrap binutils ceph-mon ceph-osd ceph-common radosgw lammps openmpi-bin slurmctld slurmd slurm-client python3 parallel pssh openssh-server gridengine-master gridengine-exec gridengine-client chromium fonts-dejavu-core redis-server openssl systemd python3-botocore procps gromacs python3-numpy python3-h5py python3-mpi4py age gnupg zstd)
+readonly packages=(lmod buildah debootstrap binutils ceph-mon ceph-osd ceph-common radosgw lammps openmpi-bin slurmctld slurmd slurm-client python3 parallel pssh openssh-server gridengine-master gridengine-exec gridengine-client chromium fonts-dejavu-core redis-server openssl systemd python3-botocore procps gromacs python3-numpy python3-h5py python3-mpi4py age gnupg zstd rclone)
 readonly programs=(buildah debootstrap readelf ceph-mon ceph-osd ceph radosgw radosgw-admin lmp mpirun slurmctld slurmd sbatch python3 parallel parallel-ssh sshd qsub sge_qmaster sge_execd chromium redis-server redis-cli openssl systemd-analyze pgrep gmx age gpg zstd)
 
 say() { echo "test:real: $*" >&2; }

@@ -155,16 +155,36 @@ async function takeName(session: Session, place: Place, note: string, path: stri
   return inFolder(session, place, folder, () => linkNew(session, note, path));
 }
 
+/** Those of servers that make hard links, and refuse a second one of the same name. */
+const linking = new WeakSet<Session>();
+
 /** False if the name is taken. */
 async function linkNew(session: Session, from: string, to: string): Promise<boolean> {
   try {
     await session.link(from, to);
+    if (!linking.has(session)) await proveLinks(session, from, to);
     return true;
   } catch (error) {
     if (!hasStatus(error, STATUS.failure)) throw error;
     if ((await session.lstat(to).catch(unlessMissing)) === undefined) throw error;
     return false;
   }
+}
+
+/** A server may say that it has made a link, and have made none: `rclone serve sftp` (1.60). */
+async function proveLinks(session: Session, from: string, to: string): Promise<void> {
+  const isRefused = await session.link(from, to).then(
+    () => false,
+    (error: unknown) => {
+      if (!hasStatus(error, STATUS.failure)) throw error;
+      return true;
+    },
+  );
+  if (!isRefused || (await session.lstat(to).catch(unlessMissing)) === undefined)
+    throw new StoreError('refused', `put ${to}: the server says that it makes hard links, and makes none`, {
+      hint: 'without them, capture cannot know that it is the only one; for rclone see docs/stores.md',
+    });
+  linking.add(session);
 }
 
 export interface Placing extends Write {

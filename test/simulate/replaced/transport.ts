@@ -13,12 +13,14 @@ const STALL_MS = 30_000;
 interface Internet {
   readonly server: S3Server;
   readonly weather: Weather;
+  /** Keys, as `bucket/key`, of puts that have arrived twice. */
+  readonly repeated: Set<string>;
 }
 
 let internet: Internet | undefined;
 
 export function connectTo(server: S3Server, weather: Weather): void {
-  internet = { server, weather };
+  internet = { server, weather, repeated: new Set() };
 }
 
 /** No answer came. Has the name of the real class. */
@@ -104,8 +106,7 @@ function sendOne(outgoing: Outgoing, { process, signal, underWay }: Sender): Pro
     const stallMs = world.nowMs + sendMs + STALL_MS;
     const stalled = scheduler.at(stallMs, process, () => fail('ETIMEDOUT', 'no byte in time'));
     if (thereMs === undefined) return;
-    if (againMs !== undefined)
-      scheduler.at(world.nowMs + againMs, undefined, () => void server.handle(request));
+    if (againMs !== undefined) scheduler.at(world.nowMs + againMs, undefined, () => arriveAgain(request));
     scheduler.at(world.nowMs + thereMs, undefined, () => {
       if (world.isTraced) world.trace(`   ${request.method} ${request.path.split('?')[0]} is at the store`);
       const response = refusal === undefined ? server.handle(request) : refusedWith(refusal);
@@ -116,6 +117,18 @@ function sendOne(outgoing: Outgoing, { process, signal, underWay }: Sender): Pro
       });
     });
   });
+}
+
+/**
+ * A proxy that repeats a put, and later the copy of what it has so brought back, has an old state replace a newer one,
+ * unless the server honours conditions on copies: nothing in capture can prevent that (docs/semantics/restarts.md).
+ */
+function arriveAgain(request: Request): void {
+  const { server, repeated } = internet as Internet;
+  const source = request.headers['x-amz-copy-source'];
+  if (source !== undefined && repeated.has(decodeURIComponent(source).replace(/^\//, ''))) return;
+  if (request.method === 'PUT') repeated.add(decodeURIComponent(request.path.slice(1).split('?')[0] ?? ''));
+  server.handle(request);
 }
 
 function refusedWith({ status, code }: { readonly status: number; readonly code: string }): Response {

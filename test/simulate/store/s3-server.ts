@@ -85,6 +85,8 @@ export class S3Server {
     if (source === undefined) return answer(200, { etag: this.#store(key, body, metaOf(headers)) });
     const from = this.#sourceOf(source);
     if (from === undefined) return refusal(404, 'NoSuchKey');
+    const expected = headers['x-amz-copy-source-if-match'];
+    if (expected !== undefined && expected !== from.etag) return refusal(412, 'PreconditionFailed');
     const etag = this.#store(key, from.body, from.meta);
     return xml(200, `<CopyObjectResult><ETag>${etag}</ETag></CopyObjectResult>`);
   }
