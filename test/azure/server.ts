@@ -36,6 +36,7 @@ export type AzureFault =
       readonly status: number;
       readonly code?: string;
       readonly headers?: Readonly<Record<string, string>>;
+      readonly body?: string;
     }
   /** Does the work, then drops the connection. */
   | { readonly kind: 'lose-answer' }
@@ -171,7 +172,9 @@ export async function startAzureServer(): Promise<AzureServer> {
       const code = fault.code === undefined ? {} : errorHeaders(fault.code);
       response.writeHead(fault.status, { ...fault.headers, ...code });
       return void response.end(
-        fault.code === undefined ? '' : `<?xml version="1.0"?><Error><Code>${fault.code}</Code></Error>`,
+        fault.code === undefined
+          ? fault.body
+          : `<?xml version="1.0"?><Error><Code>${fault.code}</Code></Error>`,
       );
     }
     if (fault?.kind === 'late') {

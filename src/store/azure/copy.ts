@@ -9,6 +9,7 @@ import {
   type PutOutcome,
   StoreError,
 } from '../contract/store.ts';
+import { promised } from '../http/body.ts';
 import { type BlobContainer, blobOf, request, SLOW_STALL_MS } from './container.ts';
 import { type Failure, isAbsent, isUnmet } from './failure.ts';
 import { deleteObjects, headObject } from './objects.ts';
@@ -133,13 +134,13 @@ async function copyWhole(container: BlobContainer, job: CopyJob): Promise<Copied
   const [blob, sourceBlob] = [blobOf(container, to), blobOf(container, from)];
   return request(container, ask, async (abortSignal): Promise<Copied> => {
     const { url, authorization } = await container.signIn.sourceOf(sourceBlob, abortSignal);
-    const { etag = '' } = await blob.syncCopyFromURL(url, {
+    const { etag } = await blob.syncCopyFromURL(url, {
       abortSignal,
       conditions: conditionsOf(precondition),
       sourceConditions: { ifMatch: source.tag },
       sourceAuthorization: authorization,
     });
-    return { kind: 'stored', tag: etag };
+    return { kind: 'stored', tag: promised(etag, 'etag') };
   });
 }
 

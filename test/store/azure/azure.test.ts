@@ -10,7 +10,7 @@ import {
 import { chunks, kindOf, listOf, newMeta, storeContract, textOf } from '../contract.ts';
 import { openContainer } from '../../../src/store/azure/container.ts';
 import { copyObject, promoteObject } from '../../../src/store/azure/copy.ts';
-import { listObjects } from '../../../src/store/azure/objects.ts';
+import { listObjects } from '../../../src/store/azure/list.ts';
 import { openAzure, setEnv } from './setup.ts';
 
 const MIB = 2 ** 20;
@@ -366,7 +366,7 @@ describe('listings', () => {
     server.fault = faulty('GetAccountInformation', {
       kind: 'answer',
       status: 200,
-      headers: { 'x-ms-is-hns-enabled': 'true' },
+      headers: { 'x-ms-request-id': '1', 'x-ms-is-hns-enabled': 'true' },
     });
     await expect(listOf(other, '')).rejects.toMatchObject({
       kind: 'refused',
