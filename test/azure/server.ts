@@ -165,7 +165,7 @@ export async function startAzureServer(): Promise<AzureServer> {
     const nth = server.served.filter((one) => one.operation === operation).length + 1;
     const incoming = { operation, key, nth, headers: request.headers };
     server.served.push(incoming);
-    const fault = server.fault?.(incoming);
+    const fault = server.fault?.(incoming) ?? longSource(request);
     if (fault?.kind === 'stall') return;
     if (fault?.kind === 'delay') await fault.until;
     if (fault?.kind === 'answer') {
@@ -234,6 +234,13 @@ export async function startAzureServer(): Promise<AzureServer> {
     },
   };
   return server;
+}
+
+/** Microsoft Learn, "Copy Blob From URL": x-ms-copy-source has up to 2 KiB. azurite takes longer ones. */
+function longSource({ headers }: IncomingMessage): AzureFault | undefined {
+  return String(headers['x-ms-copy-source'] ?? '').length <= 2048
+    ? undefined
+    : { kind: 'answer', status: 400, code: 'InvalidHeaderValue' };
 }
 
 function described({ method, url = '', headers }: IncomingMessage): Pick<Incoming, 'operation' | 'key'> {
