@@ -6,6 +6,7 @@ import http, { type IncomingHttpHeaders, type IncomingMessage, type ServerRespon
 import { createRequire } from 'node:module';
 import type { AddressInfo, Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import { setTimeout } from 'node:timers/promises';
 import { BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
 
 export type AzureOperation =
@@ -48,6 +49,8 @@ export type AzureFault =
   | { readonly kind: 'stall' }
   /** Waits before the work. */
   | { readonly kind: 'delay'; readonly until: Promise<unknown> }
+  /** Sends the body of the answer in this many pieces, one every `everyMs`. */
+  | { readonly kind: 'slow'; readonly pieces: number; readonly everyMs: number }
   /** Breaks the connection in the middle of the answer. */
   | { readonly kind: 'cut' };
 
@@ -190,6 +193,7 @@ export async function startAzureServer(): Promise<AzureServer> {
     }
     if (fault?.kind === 'lose-answer') return void request.socket.destroy();
     response.writeHead(answer.status, answer.headers);
+    if (fault?.kind === 'slow') return sendSlowly(response, answer.body, fault);
     if (fault?.kind !== 'cut') return void response.end(answer.body);
     response.write(answer.body.subarray(0, answer.body.length / 2), () => request.socket.destroy());
   }
@@ -234,6 +238,19 @@ export async function startAzureServer(): Promise<AzureServer> {
     },
   };
   return server;
+}
+
+async function sendSlowly(
+  response: ServerResponse,
+  body: Buffer,
+  { pieces, everyMs }: Extract<AzureFault, { kind: 'slow' }>,
+): Promise<void> {
+  const size = Math.ceil(body.length / pieces);
+  for (let at = 0; at < body.length && !response.destroyed; at += size) {
+    response.write(body.subarray(at, at + size));
+    await setTimeout(everyMs);
+  }
+  response.end();
 }
 
 /** Microsoft Learn, "Copy Blob From URL": x-ms-copy-source has up to 2 KiB. azurite takes longer ones. */

@@ -10,7 +10,7 @@ import {
   StoreError,
 } from '../contract/store.ts';
 import { promised } from '../http/body.ts';
-import { type BlobContainer, blobOf, request, SLOW_STALL_MS } from './container.ts';
+import { type BlobContainer, blobOf, request } from './container.ts';
 import { type Failure, isAbsent, isUnmet } from './failure.ts';
 import { deleteObjects, getObject, headObject } from './objects.ts';
 import { commitBlocks, conditionsOf, newBlockIds, putObject, refusalOf } from './put.ts';
@@ -136,7 +136,7 @@ async function copyWhole(container: BlobContainer, job: CopyJob): Promise<Copied
     const isSame = (await headObject(container, from, signal))?.tag === source.tag;
     return isSame ? refusalOf(precondition) : { kind: 'source-changed' };
   };
-  const ask = { operation: 'CopyBlobFromURL' as const, key: to, signal, stallMs: SLOW_STALL_MS, onFailure };
+  const ask = { operation: 'CopyBlobFromURL' as const, key: to, signal, isSlow: true, onFailure };
   const [blob, sourceBlob] = [blobOf(container, to), blobOf(container, from)];
   return request(container, ask, async (abortSignal): Promise<Copied> => {
     const { url, authorization } = await container.signIn.sourceOf(sourceBlob, abortSignal);
@@ -168,7 +168,7 @@ async function copyInBlocks(container: BlobContainer, job: CopyJob, blockBytes: 
   const [blob, sourceBlob] = [blobOf(container, to), blobOf(container, from)];
   const onFailure = async (failure: Failure): Promise<'source-changed' | undefined> =>
     isAbsent(failure) ? 'source-changed' : undefined;
-  const ask = { operation: 'PutBlockFromURL' as const, key: to, signal, stallMs: SLOW_STALL_MS, onFailure };
+  const ask = { operation: 'PutBlockFromURL' as const, key: to, signal, isSlow: true, onFailure };
   await forEachAtOnce(ids.entries(), BLOCKS_AT_ONCE, async ([at, id]) => {
     const first = at * blockBytes;
     await request(container, ask, async (abortSignal) => {

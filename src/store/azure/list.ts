@@ -1,7 +1,7 @@
 // Lists objects and folders, in the order of the bytes of their keys.
 import { type ListedObject, StoreError } from '../contract/store.ts';
 import { NotFromStore, promised } from '../http/body.ts';
-import { type BlobContainer, request, SLOW_STALL_MS } from './container.ts';
+import { type BlobContainer, request } from './container.ts';
 import type { Failure } from './failure.ts';
 
 /** All objects below a prefix, in byte order. */
@@ -91,7 +91,7 @@ async function firstOf<P extends Page>(
 }
 
 function listingOf(key: string, signal: AbortSignal | undefined) {
-  return { operation: 'ListBlobs' as const, key, signal, stallMs: SLOW_STALL_MS };
+  return { operation: 'ListBlobs' as const, key, signal, isSlow: true };
 }
 
 /** Names of the folders directly below a prefix, from the first page that has some: one may be empty, or hold only objects. */

@@ -11,7 +11,7 @@ import {
   StoreError,
 } from '../contract/store.ts';
 import { NotFromStore, promised } from '../http/body.ts';
-import { type BlobContainer, blobOf, bounded, request, type RequestOptions, STALL_MS } from './container.ts';
+import { type BlobContainer, blobOf, bounded, request, type RequestOptions } from './container.ts';
 import { detailsOf, type Failure, failureOf, isAbsent } from './failure.ts';
 import { metaOf } from './meta.ts';
 
@@ -87,7 +87,7 @@ async function begin(
     const [, first = '0', wholeBytes] = /^bytes (\d+)-\d+\/(\d+)$/.exec(contentRange) ?? [];
     const isOther = lengthBytes !== 0 && Number(first) !== (range?.first ?? 0);
     if (isOther || lengthBytes > (countBytes ?? Infinity)) throw new NotFromStore('range that was asked for');
-    const rest = patiently(stream[Symbol.asyncIterator](), signal);
+    const rest = patiently(container, stream[Symbol.asyncIterator](), signal);
     const next = async (): Promise<IteratorResult<Uint8Array>> => {
       const chunk = await rest.next();
       onProgress();
@@ -106,6 +106,7 @@ async function begin(
 
 /** Throws if no chunk comes for a time. What comes a few bytes at a time is no answer, either. */
 function patiently(
+  { stallMs }: BlobContainer,
   chunks: AsyncIterator<Uint8Array>,
   signal: AbortSignal | undefined,
 ): AsyncIterator<Uint8Array> {
@@ -113,9 +114,9 @@ function patiently(
   let waitedMs = 0;
   return {
     next: async () => {
-      const leftMs = STALL_MS + (seenBytes / SLOWEST_BYTES_PER_S) * 1000 - waitedMs;
+      const leftMs = stallMs + (seenBytes / SLOWEST_BYTES_PER_S) * 1000 - waitedMs;
       const startMs = performance.now();
-      const chunk = await bounded(signal, Math.min(STALL_MS, leftMs), () => chunks.next());
+      const chunk = await bounded(signal, Math.min(stallMs, leftMs), () => chunks.next());
       waitedMs += performance.now() - startMs;
       if (chunk.done !== true) seenBytes += chunk.value.byteLength;
       return chunk;

@@ -14,7 +14,7 @@ import {
   StoreError,
 } from '../contract/store.ts';
 import { promised } from '../http/body.ts';
-import { type BlobContainer, blobOf, request, slicesOf, SLOW_STALL_MS } from './container.ts';
+import { type BlobContainer, blobOf, request, slicesOf } from './container.ts';
 import { type Failure, isUnmet } from './failure.ts';
 import { azureMeta } from './meta.ts';
 import { headObject } from './objects.ts';
@@ -141,7 +141,7 @@ export async function commitBlocks(
     if (failure.code !== 'InvalidBlockList') return settle(failure);
     return outcomeBy({ meta, precondition }, await headObject(container, key, signal)) ?? DISCARDED;
   };
-  const ask = { operation: 'PutBlockList' as const, key, signal, stallMs: SLOW_STALL_MS, onFailure };
+  const ask = { operation: 'PutBlockList' as const, key, signal, isSlow: true, onFailure };
   const outcome = await request(container, ask, async (abortSignal): Promise<PutOutcome> => {
     const { etag } = await blob.commitBlockList([...ids], {
       abortSignal,
