@@ -97,7 +97,26 @@ async function serviceOf(account: string, env: NodeJS.ProcessEnv): Promise<Servi
   const sas = env['AZURE_STORAGE_SAS_TOKEN'];
   if (sas) return { url: `${url}?${sas.replace(/^\?/, '')}`, credential: new AnonymousCredential() };
   const { entraCredential } = await import('./identity.ts');
-  return { url, credential: entraCredential() };
+  return { url, credential: renewing(entraCredential()) };
+}
+
+/** Who has had a token has credentials: if there is no new one, whoever gives tokens is away, and it helps to retry. */
+function renewing(credential: TokenCredential): TokenCredential {
+  let hadToken = false;
+  return {
+    getToken: async (scopes, options) => {
+      try {
+        const token = await credential.getToken(scopes, options);
+        hadToken ||= token !== null;
+        return token;
+      } catch (error) {
+        if (!hadToken || options?.abortSignal?.aborted === true) throw error;
+        throw new StoreError('transient', 'no new token from Microsoft Entra', {
+          hint: 'check the network and HTTPS_PROXY; if a login has ended: az login',
+        });
+      }
+    },
+  };
 }
 
 /** Its BlobEndpoint may lead to a server that is not Azure's own, such as azurite. */

@@ -142,12 +142,15 @@ it.each([
   expect(inspect(error, { depth: 9 })).not.toMatch(/secret|Eby8/);
 });
 
-it('are of a managed identity, if nothing else is given: they are renewed', async () => {
+it('are of a managed identity, if nothing else is given: they are renewed, also after an outage', async () => {
+  let isDown = false;
   const tokens = http.createServer((request, response) => {
-    const expires = Math.floor(Date.now() / 1000) + 3600;
+    // The library asks for a new one five minutes before.
+    const expires = Math.floor(Date.now() / 1000) + 120;
     response.setHeader('content-type', 'application/json');
+    if (isDown) response.statusCode = 400;
     response.end(
-      request.headers['x-identity-header'] === 'the header'
+      request.headers['x-identity-header'] === 'the header' && !isDown
         ? JSON.stringify({ access_token: 'token', expires_on: expires, resource: 'x', token_type: 'Bearer' })
         : '{}',
     );
@@ -162,6 +165,14 @@ it('are of a managed identity, if nothing else is given: they are renewed', asyn
   });
   expect(await store.access()).toMatchObject({ isSession: true, isRenewable: true });
   expect((await store.access())?.expiresMs).toBeGreaterThan(Date.now());
+  isDown = true;
+  expect(await errorOf(store.access())).toMatchObject({
+    kind: 'transient',
+    message: expect.stringContaining('no new token'),
+    hint: expect.stringContaining('az login'),
+  });
+  isDown = false;
+  expect(await store.access()).toMatchObject({ isRenewable: true });
 });
 
 it('are missing: the error names what can be set', async () => {
