@@ -129,7 +129,7 @@ export function isAbsent({ status, code }: Failure): boolean {
 
 function ofStatus(status: number, code: string): Meaning {
   if (status === 401 || status === 403) return NO_RIGHT;
-  if (status < 300 || (status === 404 && code === '')) return FOREIGN;
+  if (status < 400 || (status === 404 && code === '')) return FOREIGN;
   if (status === 404) return { kind: 'missing', why: 'not found' };
   if (status === 507) return { kind: 'full', why: 'the server is full' };
   if (status === 429 || status === 503) return BUSY;

@@ -49,11 +49,13 @@ const HEADERS = {
 };
 const PAGE = { kind: 'answer', status: 200, headers: HEADERS, body: '<html>Log in</html>' } as const;
 const NOTHING: AzureFault = { kind: 'answer', status: 200 };
+const ELSEWHERE = { ...PAGE, status: 302, headers: { ...HEADERS, location: 'http://127.0.0.1:1/' } };
 const NOT_FOUND: AzureFault = { ...PAGE, status: 404 };
 
 describe.each<[string, AzureFault]>([
   ['a page of a proxy', PAGE],
   ['an empty answer', NOTHING],
+  ['a way to another server', ELSEWHERE],
   ["a 404 that is not Azure's", NOT_FOUND],
 ])('%s is asked again', (_, fault) => {
   it.each<[AzureOperation, () => Promise<unknown>, unknown]>([
