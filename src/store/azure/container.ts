@@ -8,7 +8,7 @@ import { linkSignals, untilAborted } from '../../model/waiting.ts';
 import { startTimer } from '../../native/clock.ts';
 import { retrying } from '../contract/driver.ts';
 import { type Access, StoreError, type OnTry, type StoreUse } from '../contract/store.ts';
-import { signIn, type SignIn } from './credentials.ts';
+import { signIn, type SignIn, STALL_MS } from './credentials.ts';
 import { detailsOf, EXPIRED, type Failure, failureOf } from './failure.ts';
 import { isAltered, splitUrl } from './url.ts';
 
@@ -27,8 +27,6 @@ const OPERATIONS = {
   DeleteBlob: 'remove',
 } as const satisfies Readonly<Record<string, StoreUse>>;
 
-/** A request without progress for this long gets no answer any more, ms. */
-const STALL_MS = 30_000;
 /** So many times as long takes Azure to read and write a large object before it answers. */
 const SLOW_STALLS = 4;
 

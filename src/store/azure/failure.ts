@@ -144,6 +144,11 @@ function ofNetwork(error: unknown, code: string, endpoint: string): Meaning {
     const hint = 'set NODE_EXTRA_CA_CERTS to the file of its certificate authority';
     return { kind: 'refused', why: `the certificate of ${endpoint} is not trusted`, hint };
   }
+  // The text is ours (http/agents.ts): `proxy host:port: http 407`.
+  if (code === 'EPROXY') {
+    const hint = 'check HTTPS_PROXY and NO_PROXY';
+    return { kind: 'transient', why: field(error, 'message') ?? 'the proxy failed', hint };
+  }
   if (UNSENT.test(code)) {
     const hint = "check the account's name, the network and HTTPS_PROXY";
     return { kind: 'transient', why: `cannot reach ${endpoint}`, hint };
