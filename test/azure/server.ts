@@ -6,6 +6,7 @@ import http, { type IncomingHttpHeaders, type IncomingMessage, type ServerRespon
 import { createRequire } from 'node:module';
 import type { AddressInfo, Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import { setTimeout } from 'node:timers/promises';
 import { BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
 
 export type AzureOperation =
@@ -36,6 +37,7 @@ export type AzureFault =
       readonly status: number;
       readonly code?: string;
       readonly headers?: Readonly<Record<string, string>>;
+      readonly body?: string;
     }
   /** Does the work, then drops the connection. */
   | { readonly kind: 'lose-answer' }
@@ -47,6 +49,8 @@ export type AzureFault =
   | { readonly kind: 'stall' }
   /** Waits before the work. */
   | { readonly kind: 'delay'; readonly until: Promise<unknown> }
+  /** Sends the body of the answer in this many pieces, one every `everyMs`. */
+  | { readonly kind: 'slow'; readonly pieces: number; readonly everyMs: number }
   /** Breaks the connection in the middle of the answer. */
   | { readonly kind: 'cut' };
 
@@ -164,14 +168,16 @@ export async function startAzureServer(): Promise<AzureServer> {
     const nth = server.served.filter((one) => one.operation === operation).length + 1;
     const incoming = { operation, key, nth, headers: request.headers };
     server.served.push(incoming);
-    const fault = server.fault?.(incoming);
+    const fault = server.fault?.(incoming) ?? longSource(request);
     if (fault?.kind === 'stall') return;
     if (fault?.kind === 'delay') await fault.until;
     if (fault?.kind === 'answer') {
       const code = fault.code === undefined ? {} : errorHeaders(fault.code);
       response.writeHead(fault.status, { ...fault.headers, ...code });
       return void response.end(
-        fault.code === undefined ? '' : `<?xml version="1.0"?><Error><Code>${fault.code}</Code></Error>`,
+        fault.code === undefined
+          ? fault.body
+          : `<?xml version="1.0"?><Error><Code>${fault.code}</Code></Error>`,
       );
     }
     if (fault?.kind === 'late') {
@@ -187,6 +193,7 @@ export async function startAzureServer(): Promise<AzureServer> {
     }
     if (fault?.kind === 'lose-answer') return void request.socket.destroy();
     response.writeHead(answer.status, answer.headers);
+    if (fault?.kind === 'slow') return sendSlowly(response, answer.body, fault);
     if (fault?.kind !== 'cut') return void response.end(answer.body);
     response.write(answer.body.subarray(0, answer.body.length / 2), () => request.socket.destroy());
   }
@@ -231,6 +238,26 @@ export async function startAzureServer(): Promise<AzureServer> {
     },
   };
   return server;
+}
+
+async function sendSlowly(
+  response: ServerResponse,
+  body: Buffer,
+  { pieces, everyMs }: Extract<AzureFault, { kind: 'slow' }>,
+): Promise<void> {
+  const size = Math.ceil(body.length / pieces);
+  for (let at = 0; at < body.length && !response.destroyed; at += size) {
+    response.write(body.subarray(at, at + size));
+    await setTimeout(everyMs);
+  }
+  response.end();
+}
+
+/** Microsoft Learn, "Copy Blob From URL": x-ms-copy-source has up to 2 KiB. azurite takes longer ones. */
+function longSource({ headers }: IncomingMessage): AzureFault | undefined {
+  return String(headers['x-ms-copy-source'] ?? '').length <= 2048
+    ? undefined
+    : { kind: 'answer', status: 400, code: 'InvalidHeaderValue' };
 }
 
 function described({ method, url = '', headers }: IncomingMessage): Pick<Incoming, 'operation' | 'key'> {

@@ -98,7 +98,8 @@ export async function startGcsServer({ port: wanted, after }: GcsServerOptions =
     const work = (): Answer => {
       try {
         if (fault?.kind === 'answer') {
-          if (fault.body !== undefined) return { status: fault.status, body: fault.body };
+          if (fault.body !== undefined)
+            return { status: fault.status, body: fault.body, headers: { 'content-type': 'text/html' } };
           throw new GcsRefusal(fault.status, fault.reason ?? 'fault');
         }
         const bearer = headers.authorization?.replace(/^Bearer /, '');

@@ -5,7 +5,8 @@ import { prepareMd5 } from '../../model/md5.ts';
 import type { OnTry, Store } from '../contract/store.ts';
 import { accessOf, type BlobContainer, openContainer } from './container.ts';
 import { copyObject, promoteObject } from './copy.ts';
-import { deleteObjects, getObject, headObject, listFolders, listObjects } from './objects.ts';
+import { listFolders, listObjects } from './list.ts';
+import { deleteObjects, getObject, headObject } from './objects.ts';
 import { putObject } from './put.ts';
 
 /** Opens `az://account/container/prefix`. Azure honours all conditions; so does azurite, which its tests use. */

@@ -8,7 +8,7 @@ import { linkSignals, untilAborted } from '../../model/waiting.ts';
 import { startTimer } from '../../native/clock.ts';
 import { retrying } from '../contract/driver.ts';
 import { type Access, StoreError, type OnTry, type StoreUse } from '../contract/store.ts';
-import { signIn, type SignIn } from './credentials.ts';
+import { signIn, type SignIn, STALL_MS } from './credentials.ts';
 import { detailsOf, EXPIRED, type Failure, failureOf } from './failure.ts';
 import { isAltered, splitUrl } from './url.ts';
 
@@ -27,10 +27,8 @@ const OPERATIONS = {
   DeleteBlob: 'remove',
 } as const satisfies Readonly<Record<string, StoreUse>>;
 
-/** A request without progress for this long gets no answer any more, ms. */
-export const STALL_MS = 30_000;
-/** Azure reads and writes a large object before it answers. */
-export const SLOW_STALL_MS = 120_000;
+/** So many times as long takes Azure to read and write a large object before it answers. */
+const SLOW_STALLS = 4;
 
 export interface BlobContainer {
   /** Empty, or ends with `/`. */
@@ -44,18 +42,20 @@ export interface BlobContainer {
   readonly account: { isFlat: boolean };
   readonly budgetMs: number;
   readonly onTry: OnTry | undefined;
+  readonly stallMs: number;
 }
 
 export async function openContainer(
   settings: StoreSettings,
   budgetMs: number,
   onTry: OnTry | undefined,
+  stallMs = STALL_MS,
 ): Promise<BlobContainer> {
   const { account, container, prefix } = splitUrl(settings.url);
   const signedIn = await signIn(account, container);
   const url = settings.url.replace(/\/+$/, '');
   const { origin: endpoint } = new URL(signedIn.container.url);
-  return { prefix, url, endpoint, signIn: signedIn, account: { isFlat: false }, budgetMs, onTry };
+  return { prefix, url, endpoint, signIn: signedIn, account: { isFlat: false }, budgetMs, onTry, stallMs };
 }
 
 /** Throws `impossible` if Azure would store the object under another name. */
@@ -76,8 +76,8 @@ export interface RequestOptions<Instead> {
   readonly signal?: AbortSignal | undefined;
   /** Replaces the container's budget. */
   readonly budgetMs?: number;
-  /** How long one try may make no progress, ms; default {@link STALL_MS}. */
-  readonly stallMs?: number;
+  /** One try may make no progress for longer. */
+  readonly isSlow?: boolean;
   /** Called for every failure. A returned value ends the request, as if it had been the answer. */
   readonly onFailure?: (failure: Failure) => Promise<Instead | undefined>;
 }
@@ -90,7 +90,8 @@ export async function request<T, Instead = never>(
   options: RequestOptions<Instead>,
   send: Send<T>,
 ): Promise<T | Instead> {
-  const { operation, key, signal, onFailure, budgetMs = container.budgetMs, stallMs = STALL_MS } = options;
+  const { operation, key, signal, onFailure, budgetMs = container.budgetMs, isSlow = false } = options;
+  const stallMs = container.stallMs * (isSlow ? SLOW_STALLS : 1);
   const attempt = async (tries: number): Promise<T | Instead> => {
     try {
       return await bounded(signal, stallMs, send);

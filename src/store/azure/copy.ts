@@ -9,10 +9,11 @@ import {
   type PutOutcome,
   StoreError,
 } from '../contract/store.ts';
-import { type BlobContainer, blobOf, request, SLOW_STALL_MS } from './container.ts';
+import { promised } from '../http/body.ts';
+import { type BlobContainer, blobOf, request } from './container.ts';
 import { type Failure, isAbsent, isUnmet } from './failure.ts';
-import { deleteObjects, headObject } from './objects.ts';
-import { commitBlocks, conditionsOf, newBlockIds, refusalOf } from './put.ts';
+import { deleteObjects, getObject, headObject } from './objects.ts';
+import { commitBlocks, conditionsOf, newBlockIds, putObject, refusalOf } from './put.ts';
 
 export interface CopyLimits {
   /** The largest object for Copy Blob From URL (256 MiB). */
@@ -28,6 +29,11 @@ const BLOCKS_AT_ONCE = 4;
 const DELETE_BUDGET_MS = 5000;
 /** So many others may write the target of a copy while it is under way. */
 const MOST_TRIES = 10;
+
+/** Of the URL of a source, in characters: Azure takes 2 KiB, with a SAS. */
+const LONGEST_SOURCE = 2048 - 256;
+/** Block size of a copy that passes through here, which holds several in memory. */
+const THROUGH_BYTES = 8 * MIB;
 
 export interface Copy {
   readonly from: string;
@@ -114,6 +120,7 @@ async function copyOver(
 }
 
 function copyTo(container: BlobContainer, job: CopyJob, limits: CopyLimits): Promise<Copied> {
+  if (blobOf(container, job.from).url.length > LONGEST_SOURCE) return copyThrough(container, job, limits);
   return job.source.sizeBytes <= limits.wholeBytes
     ? copyWhole(container, job)
     : copyInBlocks(container, job, limits.blockBytes);
@@ -129,17 +136,17 @@ async function copyWhole(container: BlobContainer, job: CopyJob): Promise<Copied
     const isSame = (await headObject(container, from, signal))?.tag === source.tag;
     return isSame ? refusalOf(precondition) : { kind: 'source-changed' };
   };
-  const ask = { operation: 'CopyBlobFromURL' as const, key: to, signal, stallMs: SLOW_STALL_MS, onFailure };
+  const ask = { operation: 'CopyBlobFromURL' as const, key: to, signal, isSlow: true, onFailure };
   const [blob, sourceBlob] = [blobOf(container, to), blobOf(container, from)];
   return request(container, ask, async (abortSignal): Promise<Copied> => {
     const { url, authorization } = await container.signIn.sourceOf(sourceBlob, abortSignal);
-    const { etag = '' } = await blob.syncCopyFromURL(url, {
+    const { etag } = await blob.syncCopyFromURL(url, {
       abortSignal,
       conditions: conditionsOf(precondition),
       sourceConditions: { ifMatch: source.tag },
       sourceAuthorization: authorization,
     });
-    return { kind: 'stored', tag: etag };
+    return { kind: 'stored', tag: promised(etag, 'etag') };
   });
 }
 
@@ -161,7 +168,7 @@ async function copyInBlocks(container: BlobContainer, job: CopyJob, blockBytes: 
   const [blob, sourceBlob] = [blobOf(container, to), blobOf(container, from)];
   const onFailure = async (failure: Failure): Promise<'source-changed' | undefined> =>
     isAbsent(failure) ? 'source-changed' : undefined;
-  const ask = { operation: 'PutBlockFromURL' as const, key: to, signal, stallMs: SLOW_STALL_MS, onFailure };
+  const ask = { operation: 'PutBlockFromURL' as const, key: to, signal, isSlow: true, onFailure };
   await forEachAtOnce(ids.entries(), BLOCKS_AT_ONCE, async ([at, id]) => {
     const first = at * blockBytes;
     await request(container, ask, async (abortSignal) => {
@@ -174,4 +181,33 @@ async function copyInBlocks(container: BlobContainer, job: CopyJob, blockBytes: 
   });
   if ((await headObject(container, from, signal))?.tag !== source.tag) return { kind: 'source-changed' };
   return commitBlocks(container, to, ids, { meta, precondition, signal });
+}
+
+/** Azure cannot be told where the source is: its bytes pass through here. */
+async function copyThrough(
+  container: BlobContainer,
+  { from, to, source, precondition, signal }: CopyJob,
+  { blockBytes }: CopyLimits,
+): Promise<Copied> {
+  const got = await getObject(container, from, signal === undefined ? {} : { signal });
+  if (got?.tag !== source.tag) {
+    await got?.body[Symbol.asyncIterator]().return?.();
+    return { kind: 'source-changed' };
+  }
+  const options = { meta: got.meta, precondition, ...(signal === undefined ? {} : { signal }) };
+  return putObject(container, to, blocksOf(got.body, Math.min(blockBytes, THROUGH_BYTES)), options);
+}
+
+async function* blocksOf(body: AsyncIterable<Uint8Array>, blockBytes: number): AsyncGenerator<Uint8Array> {
+  let held: Uint8Array[] = [];
+  let heldBytes = 0;
+  for await (const chunk of body) {
+    held.push(chunk);
+    heldBytes += chunk.byteLength;
+    if (heldBytes < blockBytes) continue;
+    yield Buffer.concat(held);
+    held = [];
+    heldBytes = 0;
+  }
+  if (heldBytes > 0) yield Buffer.concat(held);
 }

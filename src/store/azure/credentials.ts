@@ -13,6 +13,7 @@ import {
 } from '@azure/storage-blob';
 import type { TokenCredential } from '@azure/identity';
 import { type Access, StoreError } from '../contract/store.ts';
+import { TunnelAgent } from '../http/agents.ts';
 
 export interface SignIn {
   readonly container: ContainerClient;
@@ -28,6 +29,8 @@ export interface CopySource {
   readonly authorization?: HttpAuthorization;
 }
 
+/** A request without progress for this long gets no answer any more, ms. */
+export const STALL_MS = 30_000;
 /** A SAS that lets Azure read the source of a copy is valid for this long, ms. */
 const COPY_MS = 60 * 60_000;
 
@@ -38,7 +41,7 @@ export async function signIn(
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<SignIn> {
   const { url, credential } = await serviceOf(account, env);
-  const service = new BlobServiceClient(url, pipelineOf(credential));
+  const service = new BlobServiceClient(url, pipelineOf(url, credential));
   const client = service.getContainerClient(container);
   if (credential instanceof StorageSharedKeyCredential) {
     return {
@@ -97,7 +100,26 @@ async function serviceOf(account: string, env: NodeJS.ProcessEnv): Promise<Servi
   const sas = env['AZURE_STORAGE_SAS_TOKEN'];
   if (sas) return { url: `${url}?${sas.replace(/^\?/, '')}`, credential: new AnonymousCredential() };
   const { entraCredential } = await import('./identity.ts');
-  return { url, credential: entraCredential() };
+  return { url, credential: renewing(entraCredential()) };
+}
+
+/** Who has had a token has credentials: if there is no new one, whoever gives tokens is away, and it helps to retry. */
+function renewing(credential: TokenCredential): TokenCredential {
+  let hadToken = false;
+  return {
+    getToken: async (scopes, options) => {
+      try {
+        const token = await credential.getToken(scopes, options);
+        hadToken ||= token !== null;
+        return token;
+      } catch (error) {
+        if (!hadToken || options?.abortSignal?.aborted === true) throw error;
+        throw new StoreError('transient', 'no new token from Microsoft Entra', {
+          hint: 'check the network and HTTPS_PROXY; if a login has ended: az login',
+        });
+      }
+    },
+  };
 }
 
 /** Its BlobEndpoint may lead to a server that is not Azure's own, such as azurite. */
@@ -124,12 +146,19 @@ function connected(account: string, connection: string): Service {
   return { url, credential };
 }
 
-/** Retries are ours (contract/driver.ts). */
-function pipelineOf(credential: Service['credential']) {
-  const pipeline = newPipeline(credential, {
+/** An idle socket is closed after this time: others on the way may have forgotten it. */
+const IDLE_MS = 15_000;
+
+/** Retries are ours (contract/driver.ts), and so is the way through a proxy: the SDK has another NO_PROXY. */
+function pipelineOf(url: string, credential: Service['credential']) {
+  const isTls = new URL(url).protocol === 'https:';
+  const sockets = { keepAlive: true, timeout: IDLE_MS, ca: undefined };
+  const options = {
     retryOptions: { maxTries: 1 },
     userAgentOptions: { userAgentPrefix: `capture/${CAPTURE_VERSION}` },
-  });
+    ...(isTls ? { agent: new TunnelAgent(sockets, STALL_MS, { ...process.env }) } : {}),
+  };
+  const pipeline = newPipeline(credential, options);
   // With this header Azure refuses a Put Blob whose body was damaged on its way. The SDK has no option for it.
   pipeline.factories.push({
     create: (next) => ({

@@ -2,6 +2,7 @@
 // of the server's, which may hold parts of a signature.
 import { errnoOf } from '../../model/errors.ts';
 import type { StoreErrorKind } from '../contract/store.ts';
+import { NotFromStore } from '../http/body.ts';
 
 /** A failed request in our words. */
 export interface Failure {
@@ -40,6 +41,11 @@ export const EXPIRED: Meaning = {
 };
 const BUSY: Meaning = { kind: 'busy', why: 'the server is busy' };
 const GARBLED: Meaning = { kind: 'transient', why: 'the body was damaged on its way' };
+const FOREIGN: Meaning = {
+  kind: 'transient',
+  why: 'the answer is not one of Azure',
+  hint: 'check HTTPS_PROXY: something else answers in the place of the store',
+};
 const LEASED: Meaning = {
   kind: 'refused',
   why: 'somebody holds a lease on the object',
@@ -95,9 +101,9 @@ export function failureOf(error: unknown, endpoint: string): Failure {
   const status = statusOf(error);
   const code = codeOf(error) ?? '';
   const known = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined;
-  const meaning = NO_CREDENTIALS.test(name ?? '')
-    ? NO_LOGIN
-    : (known ?? (status === undefined ? ofNetwork(error, code, endpoint) : ofStatus(status)));
+  const ofAnswer = (): Meaning =>
+    status === undefined ? ofNetwork(error, code, endpoint) : ofStatus(status, code);
+  const meaning = NO_CREDENTIALS.test(name ?? '') ? NO_LOGIN : (known ?? ofAnswer());
   return { hint: undefined, ...meaning, status, code };
 }
 
@@ -116,29 +122,32 @@ export function isUnmet({ code }: Failure): boolean {
   return /^(BlobAlreadyExists|ConditionNotMet|TargetConditionNotMet)$/.test(code);
 }
 
-/** There is no such object. */
+/** There is no such object. Only Azure knows it, and names a code: a gateway's 404 says nothing about objects. */
 export function isAbsent({ status, code }: Failure): boolean {
-  return status === 404 && code !== 'ContainerNotFound';
+  return status === 404 && code !== '' && code !== 'ContainerNotFound';
 }
 
-function ofStatus(status: number): Meaning {
+function ofStatus(status: number, code: string): Meaning {
   if (status === 401 || status === 403) return NO_RIGHT;
+  if (status < 400 || (status === 404 && code === '')) return FOREIGN;
   if (status === 404) return { kind: 'missing', why: 'not found' };
   if (status === 507) return { kind: 'full', why: 'the server is full' };
   if (status === 429 || status === 503) return BUSY;
   if (status === 408 || (status >= 500 && status !== 501))
     return { kind: 'transient', why: 'the server failed' };
-  if (status < 300) {
-    const hint = 'check HTTPS_PROXY: something else answers in the place of the store';
-    return { kind: 'transient', why: 'the answer is not one of Azure', hint };
-  }
   return { kind: 'refused', why: 'the request was refused' };
 }
 
 function ofNetwork(error: unknown, code: string, endpoint: string): Meaning {
+  if (error instanceof NotFromStore || isUnreadable(error)) return FOREIGN;
   if (UNTRUSTED.test(code)) {
     const hint = 'set NODE_EXTRA_CA_CERTS to the file of its certificate authority';
     return { kind: 'refused', why: `the certificate of ${endpoint} is not trusted`, hint };
+  }
+  // The text is ours (http/agents.ts): `proxy host:port: http 407`.
+  if (code === 'EPROXY') {
+    const hint = 'check HTTPS_PROXY and NO_PROXY';
+    return { kind: 'transient', why: field(error, 'message') ?? 'the proxy failed', hint };
   }
   if (UNSENT.test(code)) {
     const hint = "check the account's name, the network and HTTPS_PROXY";
@@ -148,6 +157,11 @@ function ofNetwork(error: unknown, code: string, endpoint: string): Meaning {
   if (code !== '' && code !== 'ERR_INVALID_CHAR')
     return { kind: 'transient', why: `${endpoint} broke the connection` };
   return { kind: 'refused', why: field(error, 'message') ?? 'the request could not be sent' };
+}
+
+/** What the SDK throws if an answer lacks what it reads. */
+function isUnreadable(error: unknown): boolean {
+  return (error instanceof TypeError || error instanceof RangeError) && errnoOf(error) === undefined;
 }
 
 /** The status of the server, or of the one that was asked for a token. */

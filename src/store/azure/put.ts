@@ -13,7 +13,8 @@ import {
   type PutOutcome,
   StoreError,
 } from '../contract/store.ts';
-import { type BlobContainer, blobOf, request, slicesOf, SLOW_STALL_MS } from './container.ts';
+import { promised } from '../http/body.ts';
+import { type BlobContainer, blobOf, request, slicesOf } from './container.ts';
 import { type Failure, isUnmet } from './failure.ts';
 import { azureMeta } from './meta.ts';
 import { headObject } from './objects.ts';
@@ -50,7 +51,7 @@ async function putBytes({ container, key, options }: PutJob, body: Uint8Array): 
   const headers = { ...HEADERS, blobContentMD5: Buffer.from(md5, 'hex') };
   const ask = { operation: 'PutBlob' as const, key, signal, onFailure };
   return request(container, ask, async (abortSignal, onProgress): Promise<PutOutcome> => {
-    const { etag = '' } = await blob.upload(slicesOf(body), body.byteLength, {
+    const { etag } = await blob.upload(slicesOf(body), body.byteLength, {
       abortSignal,
       onProgress,
       metadata: azureMeta(meta),
@@ -58,7 +59,7 @@ async function putBytes({ container, key, options }: PutJob, body: Uint8Array): 
       conditions: conditionsOf(precondition),
     });
     options.onSent?.(body.byteLength);
-    return { kind: 'stored', tag: etag };
+    return { kind: 'stored', tag: promised(etag, 'etag') };
   });
 }
 
@@ -140,15 +141,15 @@ export async function commitBlocks(
     if (failure.code !== 'InvalidBlockList') return settle(failure);
     return outcomeBy({ meta, precondition }, await headObject(container, key, signal)) ?? DISCARDED;
   };
-  const ask = { operation: 'PutBlockList' as const, key, signal, stallMs: SLOW_STALL_MS, onFailure };
+  const ask = { operation: 'PutBlockList' as const, key, signal, isSlow: true, onFailure };
   const outcome = await request(container, ask, async (abortSignal): Promise<PutOutcome> => {
-    const { etag = '' } = await blob.commitBlockList([...ids], {
+    const { etag } = await blob.commitBlockList([...ids], {
       abortSignal,
       metadata: azureMeta(meta),
       blobHTTPHeaders: HEADERS,
       conditions: conditionsOf(precondition),
     });
-    return { kind: 'stored', tag: etag };
+    return { kind: 'stored', tag: promised(etag, 'etag') };
   });
   if (outcome.kind !== 'discarded') return outcome;
   // Nothing of the body is left to send again.

@@ -1,7 +1,7 @@
 // Interprets a failed request: what happened, whether a retry can help, and what the user can do. It never repeats a
 // secret.
 import type { StoreErrorKind } from '../contract/store.ts';
-import { textOf } from '../http/body.ts';
+import { NotFromStore, textOf } from '../http/body.ts';
 import { CLOSED, type Meaning, meaningOfNetwork, UNSENT } from '../http/network.ts';
 import { type Answer, Unanswered } from '../http/transport.ts';
 import { errnoOf } from '../../model/errors.ts';
@@ -19,11 +19,18 @@ export class Refusal extends Error {
 }
 
 /** The error in an answer with a bad status. Both APIs give a name; only the XML API names a missing bucket by it. */
-export async function refusalOf(answer: Answer): Promise<Refusal> {
+export async function refusalOf(answer: Answer): Promise<Refusal | NotFromStore> {
   const text = await textOf(answer).catch(() => '');
   const code = /<Code>(\w+)<\/Code>/.exec(text)?.[1] ?? /"reason":\s*"(\w+)"/.exec(text)?.[1] ?? 'Unknown';
+  if (isGateways(answer)) return new NotFromStore('mark of Cloud Storage');
   const isBucket = answer.status === 404 && /specified bucket does not exist/i.test(text);
   return new Refusal(answer.status, isBucket ? 'NoSuchBucket' : code);
+}
+
+/** A gateway that does not find the store says nothing about objects. Cloud Storage marks its answers, also its pages. */
+function isGateways({ status, headers }: Answer): boolean {
+  const isPage = /^text\/html\b/i.test(headers['content-type'] ?? '');
+  return status === 404 && isPage && headers['x-guploader-uploadid'] === undefined;
 }
 
 /** A failed request in our words. */

@@ -4,7 +4,7 @@
 import { md5Of, newMd5 } from '../../model/md5.ts';
 import { linkSignals } from '../../model/waiting.ts';
 import { wholeOrParts } from '../contract/driver.ts';
-import type { ObjectMeta, PutOptions, PutOutcome } from '../contract/store.ts';
+import { type ObjectMeta, type PutOptions, type PutOutcome, StoreError } from '../contract/store.ts';
 import { drained, NotFromStore, promised, textOf } from '../http/body.ts';
 import type { Answer } from '../http/transport.ts';
 import { type Bucket, objectPath, request, resourcePath } from './bucket.ts';
@@ -210,11 +210,11 @@ async function sendBytes(
   let held = from;
   let isKnown = true;
   const settle = settled(job, md5);
-  const onFailure = (failure: Failure): Promise<PutOutcome | undefined> => {
+  const onFailure = async (failure: Failure): Promise<PutOutcome | typeof DROPPED | undefined> => {
     isKnown = false;
-    return settle(failure);
+    return (await settle(failure)) ?? (isDropped(failure) ? DROPPED : undefined);
   };
-  return request(bucket, { operation: 'put', key, signal, onFailure }, async (send) => {
+  const sent = await request(bucket, { operation: 'put', key, signal, onFailure }, async (send) => {
     for (;;) {
       const isEmpty = !isKnown || held === end;
       if (isKnown && isEmpty && md5 === undefined) return { heldBytes: held };
@@ -232,6 +232,16 @@ async function sendBytes(
       isKnown = true;
     }
   });
+  if (sent !== DROPPED) return sent;
+  // Nothing of the earlier parts is left to send again.
+  throw new StoreError('transient', `put ${bucket.url}/${key}: the store has dropped the upload`);
+}
+
+const DROPPED = 'dropped';
+
+/** https://docs.cloud.google.com/storage/docs/resumable-uploads#session-uris: another upload can be begun. */
+function isDropped({ status, code }: Failure): boolean {
+  return status === 410 || (status === 404 && code !== 'NoSuchBucket');
 }
 
 async function stateIn(answer: Answer): Promise<State> {

@@ -10,7 +10,7 @@ import {
 import { chunks, kindOf, listOf, newMeta, storeContract, textOf } from '../contract.ts';
 import { openContainer } from '../../../src/store/azure/container.ts';
 import { copyObject, promoteObject } from '../../../src/store/azure/copy.ts';
-import { listObjects } from '../../../src/store/azure/objects.ts';
+import { listObjects } from '../../../src/store/azure/list.ts';
 import { openAzure, setEnv } from './setup.ts';
 
 const MIB = 2 ** 20;
@@ -309,6 +309,47 @@ describe('a copy of a large object, in blocks', () => {
   });
 });
 
+describe('a copy whose source has too long a URL for Azure', () => {
+  const LIMITS = { wholeBytes: 1000, blockBytes: 400_000 };
+  const from = '\u4E2D'.repeat(300);
+  const opened = () =>
+    openContainer({ url: `${server.url}/${run}`, flags: [], unfenced: false }, 5000, undefined);
+
+  it.each([17, MIB])('is made through this machine: %i bytes', async (size) => {
+    const bytes = Buffer.alloc(size, 'large');
+    const meta = { ...newMeta(), 'run-id': 'x' };
+    await store.put(from, bytes, { meta });
+    const container = await opened();
+    await copyObject(container, { from, to: 'copy' }, LIMITS);
+    server.fault = faulty('PutBlockList', { kind: 'lose-answer' }, 2);
+    const how = { precondition: ABSENT };
+    expect(await kindOf(promoteObject(container, { from, to: 'to' }, how, LIMITS))).toBe('stored');
+    for (const key of ['copy', 'to']) {
+      expect(await store.head(key)).toMatchObject({ meta, sizeBytes: size });
+      expect(await read(key)).toBe(String(bytes));
+    }
+    expect(await store.head(from)).toBeUndefined();
+    expect(served('PutBlock')).toBe(size < MIB ? 0 : 6);
+  });
+
+  it('replaces nothing else, and fails if its source is gone', async () => {
+    const container = await opened();
+    const promotion = (precondition: Precondition) =>
+      promoteObject(
+        container,
+        { from, to: 'to' },
+        { precondition, source: { tag: '"1"', push: 'p', sizeBytes: 5 } },
+      );
+    await put('to', 'older');
+    await expect(promotion(ABSENT)).rejects.toMatchObject({ kind: 'missing' });
+    await put(from, 'newer');
+    await expect(promotion(ABSENT)).rejects.toMatchObject({ kind: 'missing' });
+    const how = { precondition: ABSENT };
+    expect(await kindOf(promoteObject(container, { from, to: 'to' }, how))).toBe('exists');
+    expect(await read('to')).toBe('older');
+  });
+});
+
 describe('its names', () => {
   it('of metadata are identifiers, and come back as they were', async () => {
     const meta = { ...newMeta(), 'run-id': 'x', a_b: 'y', '1st': 'z', 'a.b~': '~ "quoted" %' };
@@ -366,7 +407,7 @@ describe('listings', () => {
     server.fault = faulty('GetAccountInformation', {
       kind: 'answer',
       status: 200,
-      headers: { 'x-ms-is-hns-enabled': 'true' },
+      headers: { 'x-ms-request-id': '1', 'x-ms-is-hns-enabled': 'true' },
     });
     await expect(listOf(other, '')).rejects.toMatchObject({
       kind: 'refused',

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { ContainerSASPermissions } from '@azure/storage-blob';
-import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { all, of } from '../../doctor/findings.ts';
 import { examineStore } from '../../../src/doctor/store.ts';
 import { StoreError, type Store } from '../../../src/store/contract/store.ts';
@@ -142,12 +142,15 @@ it.each([
   expect(inspect(error, { depth: 9 })).not.toMatch(/secret|Eby8/);
 });
 
-it('are of a managed identity, if nothing else is given: they are renewed', async () => {
+it('are of a managed identity, if nothing else is given: they are renewed, also after an outage', async () => {
+  let isDown = false;
   const tokens = http.createServer((request, response) => {
-    const expires = Math.floor(Date.now() / 1000) + 3600;
+    // The library asks for a new one five minutes before.
+    const expires = Math.floor(Date.now() / 1000) + 120;
     response.setHeader('content-type', 'application/json');
+    if (isDown) response.statusCode = 400;
     response.end(
-      request.headers['x-identity-header'] === 'the header'
+      request.headers['x-identity-header'] === 'the header' && !isDown
         ? JSON.stringify({ access_token: 'token', expires_on: expires, resource: 'x', token_type: 'Bearer' })
         : '{}',
     );
@@ -162,6 +165,14 @@ it('are of a managed identity, if nothing else is given: they are renewed', asyn
   });
   expect(await store.access()).toMatchObject({ isSession: true, isRenewable: true });
   expect((await store.access())?.expiresMs).toBeGreaterThan(Date.now());
+  isDown = true;
+  expect(await errorOf(store.access())).toMatchObject({
+    kind: 'transient',
+    message: expect.stringContaining('no new token'),
+    hint: expect.stringContaining('az login'),
+  });
+  isDown = false;
+  expect(await store.access()).toMatchObject({ isRenewable: true });
 });
 
 it('are missing: the error names what can be set', async () => {
@@ -172,4 +183,54 @@ it('are missing: the error names what can be set', async () => {
     message: expect.stringContaining('no credentials found'),
     hint: expect.stringContaining('az login'),
   });
+});
+
+describe('a proxy', () => {
+  const KEY = 'c2VjcmV0';
+  async function proxied(env: Readonly<Record<string, string>>, answer: string | undefined) {
+    const asked: string[] = [];
+    const proxy = http.createServer();
+    proxy.on('connect', ({ url = '' }, socket) => {
+      asked.push(url);
+      if (answer === undefined) socket.destroy();
+      else socket.end(`HTTP/1.1 ${answer}\r\ncontent-length: 0\r\n\r\n`);
+    });
+    proxy.listen(0, '127.0.0.1');
+    await once(proxy, 'listening');
+    onTestFinished(() => void proxy.close());
+    const { port } = proxy.address() as AddressInfo;
+    const HTTPS_PROXY = `http://ada:secret@127.0.0.1:${port}`;
+    const store = await opened(
+      { AZURE_STORAGE_KEY: KEY, HTTPS_PROXY, ...env },
+      'az://nosuchaccount0/lab/run',
+    );
+    return { asked, error: await errorOf(store.head('r.dat')) };
+  }
+
+  it.each([
+    ['407 Proxy Authentication Required', /proxy 127.0.0.1:\d+: http 407/],
+    ['403 Forbidden', /proxy 127.0.0.1:\d+: http 403/],
+    [undefined, /proxy 127.0.0.1:\d+: /],
+  ])('that answers %s is named, and asked again', async (answer, why) => {
+    const { asked, error } = await proxied({}, answer);
+    expect(error).toMatchObject({
+      kind: 'transient',
+      message: expect.stringMatching(why),
+      hint: expect.stringContaining('HTTPS_PROXY'),
+    });
+    expect(asked.length).toBeGreaterThan(1);
+    expect(new Set(asked)).toEqual(new Set(['nosuchaccount0.blob.core.windows.net:443']));
+    expect(inspect(error, { depth: 9 })).not.toMatch(/secret|c2VjcmV0/);
+  });
+
+  it.each(['core.windows.net', '*', '.windows.net:443'])(
+    'is not asked with NO_PROXY=%s',
+    async (NO_PROXY) => {
+      const { asked, error } = await proxied({ NO_PROXY }, '403 Forbidden');
+      expect(error).toMatchObject({
+        message: expect.stringContaining('cannot reach https://nosuchaccount0'),
+      });
+      expect(asked).toEqual([]);
+    },
+  );
 });

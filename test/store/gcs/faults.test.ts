@@ -200,8 +200,12 @@ describe('a body in parts', () => {
       if (operation === 'upload' && nth === 2) server.forgetUploads();
       return undefined;
     };
-    await expect(put()).rejects.toMatchObject({ message: expect.stringContaining('put gs://lab/run7/big') });
+    await expect(put()).rejects.toMatchObject({
+      kind: 'transient',
+      message: 'put gs://lab/run7/big: the store has dropped the upload',
+    });
     expect(server.keys()).toEqual([]);
+    expect(await put()).toBe('stored');
   });
 
   it('continues where it was when the server dies and is back', async () => {
@@ -260,6 +264,19 @@ describe('a promotion', () => {
     expect(await kindOf(store.promote('aside', 'good', { precondition: ABSENT }))).toBe('stored');
     expect(server.keys()).toEqual(['run7/aside', 'run7/good']);
   });
+});
+
+it.each<[Incoming['operation'], () => Promise<unknown>, unknown]>([
+  ['head', async () => (await store.head('r'))?.sizeBytes, 5],
+  ['get', async () => String(await stored('r')), 'bytes'],
+  ['list', () => listOf(store, ''), ['r']],
+  ['rewrite', () => store.copy('r', 'other'), undefined],
+  ['delete', () => store.delete(['r']), undefined],
+])("a gateway's 404 says nothing about objects: %s", async (operation, work, answer) => {
+  await store.put('r', Buffer.from('bytes'), { meta: newMeta() });
+  once(operation, { kind: 'answer', status: 404, body: '<html>no such host</html>' });
+  expect(await work()).toEqual(answer);
+  expect(counts(operation)).toBeGreaterThanOrEqual(2);
 });
 
 describe('an error', () => {
