@@ -1,9 +1,8 @@
 // `capture flush`: asks the sidecar over its control socket to wait until everything is stored, and prints the result.
 // Scripts call it between their steps, so it loads nothing of a run except the names of its options.
-import fs from 'node:fs';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CaptureError, errnoOf } from '../model/errors.ts';
+import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT, type ExitStatus } from '../model/exit-status.ts';
 import { IS_LINKED, LINKED_HINT } from '../model/file/link-target.ts';
 import {
@@ -14,9 +13,10 @@ import {
   LONGEST_LINE_BYTES,
   parseAnswer,
 } from '../model/format/control.ts';
-import { encodePath, showPath } from '../model/path.ts';
+import { showPath } from '../model/path.ts';
 import { formatMs, plural } from '../model/units.ts';
 import { clockMs } from '../native/clock.ts';
+import { type HeldSocket, holdSocket } from '../native/held-socket.ts';
 import { isOursOrRoots } from '../native/users.ts';
 import type { Command, Line } from './command.ts';
 import { optionsOf } from './options.ts';
@@ -169,9 +169,25 @@ async function askUntil({ socket, ping, timeoutMs }: FlushQuestion, deadlineMs: 
   }
 }
 
-function ask(path: string, request: ControlRequest, withinMs: number): Promise<Try> {
-  const why = strangerAt(path);
-  if (why !== undefined) return Promise.resolve({ kind: 'answer', answer: { kind: 'refused', why } });
+function ask(name: string, request: ControlRequest, withinMs: number): Promise<Try> {
+  let held: HeldSocket;
+  try {
+    held = holdSocket(name);
+  } catch (error) {
+    const why = errnoOf(error) ?? reasonOf(error);
+    return Promise.resolve({ kind: 'nothing', why, heard: false, again: false });
+  }
+  const { uid, path, release } = held;
+  if (isOursOrRoots(uid)) return askAt(path, request, withinMs).finally(release);
+  release();
+  // In a directory where others may create files, such as /tmp, another user could listen, and claim that everything is
+  // durable. Root believes nobody else either: the sidecar of another user answers it, and so would anything that this
+  // user puts there.
+  const why = `user ${uid} listens there, and you are ${process.geteuid?.()}`;
+  return Promise.resolve({ kind: 'answer', answer: { kind: 'refused', why } });
+}
+
+function askAt(path: string, request: ControlRequest, withinMs: number): Promise<Try> {
   return new Promise((resolve) => {
     let text = '';
     let heard = false;
@@ -204,17 +220,6 @@ function ask(path: string, request: ControlRequest, withinMs: number): Promise<T
       nothing('it died', true);
     });
   });
-}
-
-/**
- * In a directory where others may create files, such as /tmp, another user could listen at this path and claim that
- * everything is durable. Root believes nobody else either: the sidecar of another user answers it, and so would anything
- * that this user puts there.
- */
-function strangerAt(socket: string): string | undefined {
-  const uid = fs.statSync(encodePath(socket), { throwIfNoEntry: false })?.uid;
-  if (uid === undefined || isOursOrRoots(uid)) return undefined;
-  return `user ${uid} listens there, and you are ${process.geteuid?.()}`;
 }
 
 function judge(answer: ControlAnswer, question: FlushQuestion): ExitStatus {

@@ -33,6 +33,7 @@ const WHY: Readonly<Record<string, string>> = {
   'metrics/metrics.ts': 'the file that the user named, by a new one beside it (O_EXCL)',
   'native/followed-links.ts':
     'a file that the user named, or under a key of the store: links are followed as its comment says',
+  'native/held-socket.ts': 'a socket that the user named: only held (O_PATH), and its owner is asked for',
   'native/named-file.ts': 'the file that the user named, opened without waiting',
   'native/proc-reader.ts': '/proc',
   'native/remove-tree.ts': 'removes a tree, and follows no link in it',
