@@ -449,6 +449,21 @@ describe('what another user has put into the directory', () => {
       await expect(store.get('r.dat.0')).rejects.toMatchObject({ kind: 'refused' });
     });
 
+    it('in the place of a folder on the way of our own link: it is refused', async () => {
+      fs.symlinkSync('inputs/victim', join(dir, 'r.dat.0'));
+      plant('..', 'inputs');
+      await expect(store.get('r.dat.0')).rejects.toMatchObject({ kind: 'refused' });
+    });
+
+    it('while our own link through folders and `..` is followed', async () => {
+      fs.mkdirSync(join(dir, 'a'));
+      fs.symlinkSync('../..', join(dir, 'a', 'up'));
+      fs.symlinkSync('a/up//victim', join(dir, 'r.dat.0'));
+      fs.symlinkSync(victim, join(dir, 'absolute.0'));
+      expect((await store.head('r.dat.0'))?.sizeBytes).toBe(4);
+      expect((await store.head('absolute.0'))?.sizeBytes).toBe(4);
+    });
+
     it.each<[string, () => void]>([
       ['the file is also theirs', () => fs.chownSync(victim, planter, planter)],
       ['the directory of the store is theirs', () => fs.chownSync(dir, planter, planter)],
