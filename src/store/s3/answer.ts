@@ -49,11 +49,15 @@ export async function xmlOf(answer: Answer): Promise<Xml> {
 }
 
 const UNKNOWN = 'Unknown';
+/** As the class of answers with a good status that are not of S3. */
+const FOREIGN = 'NotFromStore';
 
-/** The error in an answer with a bad status. */
+/** The error in an answer with a bad status. A gateway's 404, a page for people, says nothing about an object. */
 export async function refusalOf(answer: Answer): Promise<Refusal> {
   const text = await textOf(answer).catch(() => '');
-  return new Refusal(answer.status, rootOf(text)?.text('Code') ?? UNKNOWN);
+  const code = rootOf(text)?.text('Code');
+  const isPage = code === undefined && /^text\/html\b/i.test(answer.headers['content-type'] ?? '');
+  return new Refusal(answer.status, isPage && answer.status === 404 ? FOREIGN : (code ?? UNKNOWN));
 }
 
 function rootOf(text: string): (Xml & { readonly name: string }) | undefined {

@@ -71,9 +71,13 @@ function anObject(answer: Answer): Answer {
   throw new NotFromStore('ETag');
 }
 
+function isMissing({ kind, code }: Failure): boolean {
+  return kind === 'missing' && code !== 'NoSuchBucket';
+}
+
 /** HEAD's 404 has no body, so a missing bucket looks the same. The first write will report it. */
 async function absent(failure: Failure): Promise<'absent' | undefined> {
-  return failure.status === 404 && failure.code !== 'NoSuchBucket' ? 'absent' : undefined;
+  return isMissing(failure) ? 'absent' : undefined;
 }
 
 /** All objects below a prefix, in byte order. */
@@ -182,7 +186,7 @@ interface DeleteOptions {
 async function deleteObject(bucket: Bucket, key: string, { signal, budgetMs }: DeleteOptions): Promise<void> {
   // Some servers answer 404 where S3 answers 204.
   const onFailure = async (failure: Failure): Promise<'gone' | undefined> =>
-    failure.status === 404 && failure.code !== 'NoSuchBucket' ? 'gone' : undefined;
+    isMissing(failure) ? 'gone' : undefined;
   const ask = { operation: 'DeleteObject' as const, key, signal, budgetMs, onFailure };
   await request(bucket, ask, async (send) => {
     const answer = await send();

@@ -64,6 +64,29 @@ describe.each([
   });
 });
 
+describe("a gateway's 404 with a page of HTML", () => {
+  const page: Fault = {
+    kind: 'answer',
+    status: 404,
+    body: '<html></html>',
+    headers: { 'content-type': 'text/html' },
+  };
+  it.each<[Operation, () => Promise<unknown>]>([
+    ['HeadObject', () => store.head('there')],
+    ['GetObject', () => store.get('there')],
+    ['DeleteObject', () => store.delete(['there'])],
+  ])('says nothing about the object: %s', async (operation, work) => {
+    await put('there');
+    server.fault = (incoming) => (incoming.operation === operation ? page : undefined);
+    await expect(work()).rejects.toMatchObject({
+      kind: 'transient',
+      message: expect.stringContaining('the answer is not one of S3'),
+    });
+    server.fault = () => undefined;
+    expect(await textOf((await store.get('there'))?.body)).toBe('bytes');
+  });
+});
+
 describe('a page of a listing that is not the last', () => {
   it.each([
     ['without the token of the next one', ''],
