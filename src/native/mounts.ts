@@ -1,6 +1,7 @@
 // The mount that a path is on, from proc_pid_mountinfo(5): statfs(2) gives only a number for the file system. Asks no
 // file system anything, so a dead one holds nothing up.
 import fs from 'node:fs';
+import path from 'node:path';
 import { decodePath, type RelPath } from '../model/path.ts';
 import { currentPath, type WorkDir } from './beneath.ts';
 import { isNetworkFileSystem } from './network-files.ts';
@@ -9,6 +10,8 @@ import { readProc } from './processes.ts';
 export interface Mount {
   /** Unique on this machine while it is mounted, in whatever mount namespace. */
   readonly id: string;
+  /** The directory of the file system that is mounted: `/`, or another one for a bind mount. */
+  readonly root: string;
   /** The directory where it is mounted. */
   readonly point: string;
   /** `major:minor` of the file system. */
@@ -52,6 +55,25 @@ export function mountAmong(mounted: readonly Mount[], path: string): Mount | und
 export function mountOfOpen(fd: number, mounted = allMounts()): Mount | undefined {
   const mountId = mountIdIn(readProc(process.pid, `fdinfo/${fd}`));
   return mountId === undefined ? undefined : mounted.find(({ id }) => id === mountId);
+}
+
+/** Where a directory is, the same in whatever mount namespace: `path` is in the file system `device`. */
+export interface Place {
+  readonly device: string;
+  readonly path: string;
+}
+
+/** Undefined if /proc does not tell, or if it is mounted nowhere any more. */
+export function placeOf(fd: number): Place | undefined {
+  const mount = mountOfOpen(fd);
+  const now = currentPath(fd);
+  if (mount === undefined || !isAtOrBelow(now, mount.point)) return undefined;
+  return { device: mount.device, path: path.join(mount.root, path.relative(mount.point, now)) };
+}
+
+/** Whether the directory, or one beneath it, is mounted for the process, by whatever path. */
+export function isMountedFor(pid: number, place: Place): boolean {
+  return mounts(pid).some(({ device, root }) => device === place.device && isAtOrBelow(root, place.path));
 }
 
 /** Of this process, in the order in which they were mounted. Empty without /proc. */
@@ -150,10 +172,19 @@ function readTable(pid: number | 'self'): string {
 /** `36 35 98:0 /root /point rw,noatime master:1 - ext4 /dev/sda1 rw`; the optional fields end at the hyphen. */
 function parseLine(line: string): readonly Mount[] {
   const fields = line.split(' ');
-  const [id = '', , device = '', , point] = fields;
+  const [id = '', , device = '', root = '', point] = fields;
   const type = fields[fields.indexOf('-', 6) + 1];
   if (point === undefined || type === undefined) return [];
-  return [{ id, point: unescaped(point), device, type, options: fields[5]?.split(',') ?? [] }];
+  return [
+    {
+      id,
+      root: unescaped(root),
+      point: unescaped(point),
+      device,
+      type,
+      options: fields[5]?.split(',') ?? [],
+    },
+  ];
 }
 
 /** Space, tab, line feed and backslash are octal there: `\040`. */

@@ -8,7 +8,8 @@ import { tryLock } from '../native/files.ts';
 import { fileSystemType, networkFileSystem } from '../native/network-files.ts';
 import { holdPrivateDir, makePrivateFile, openHeldFile } from '../native/private-dir.ts';
 import { readStat } from '../native/processes.ts';
-import { LOCK, removeRest, rootsIn, SET_ASIDE, useOf } from './left-work.ts';
+import { LOCK, removeRest, SET_ASIDE, useOf } from './left-work.ts';
+import { rootsIn } from './roots.ts';
 
 /**
  * Makes the lock of a scratch directory. It is locked first and then renamed into place, so nobody finds it unlocked. It

@@ -10,8 +10,12 @@ import { showPath } from '../model/path.ts';
 import { isEmptyDirectory } from '../native/directory-entries.ts';
 import { type DirectoryUse, useOfDirectory } from '../native/directory-use.ts';
 import { tryLock } from '../native/files.ts';
-import { fileSystemType, networkFileSystem } from '../native/network-files.ts';
-import { holdPrivateDir, inPrivateDir, openPrivateFile, readPrivateFile } from '../native/private-dir.ts';
+import {
+  type holdPrivateDir,
+  inPrivateDir,
+  openPrivateFile,
+  readPrivateFile,
+} from '../native/private-dir.ts';
 import { emptyDirectory, removeTree } from '../native/remove-tree.ts';
 
 export type HeldDir = ReturnType<typeof holdPrivateDir>;
@@ -63,7 +67,7 @@ function unlessMissing<T>(open: () => T): T | undefined {
  * Whether a sidecar, or a process of a task, still works in one of the directories: runners and launchers may be gone.
  * `sinceTicks`: see {@link useOfDirectory}.
  */
-export async function useOf({ at }: HeldDir, root: string, sinceTicks: number): Promise<DirectoryUse> {
+export async function useOf({ at, fd }: HeldDir, root: string, sinceTicks: number): Promise<DirectoryUse> {
   const environment = new Set<string>();
   let isSure = true;
   for await (const { name } of await fs.promises.opendir(at)) {
@@ -80,7 +84,7 @@ export async function useOf({ at }: HeldDir, root: string, sinceTicks: number): 
       isSure = false;
     }
   }
-  const use = await useOfDirectory({ name: path.basename(root), environment, sinceTicks });
+  const use = await useOfDirectory({ dir: { fd, path: root }, environment, sinceTicks });
   return use === 'none' && !isSure ? 'doubt' : use;
 }
 
@@ -185,7 +189,7 @@ export function taskIn(dir: string): string {
 }
 
 /** Removes only the empty directory that we created: another one may have its name by now. */
-function removeRoot(root: string): void {
+export function removeRoot(root: string): void {
   try {
     fs.rmdirSync(root);
   } catch (error) {
@@ -209,51 +213,6 @@ export async function makeRoom(
     if (await isRemoved(`${at}/${name}`, shown, log)) removed.push(shown);
   }
   return removed;
-}
-
-/**
- * The scratch directories below `base` that may be our user's. Others may have made any number of theirs in a directory
- * for all.
- */
-export async function* rootsIn(base: string): AsyncGenerator<string> {
-  // The server of a network file system may give what we make to another user.
-  const us = networkFileSystem(fileSystemType(base)) === undefined ? process.geteuid?.() : undefined;
-  for await (const { name } of await fs.promises.opendir(base, { bufferSize: NAMES_PER_READ })) {
-    if (!name.startsWith(PREFIX)) continue;
-    const root = path.join(base, name);
-    const uid = us === undefined ? us : fs.lstatSync(root, { throwIfNoEntry: false })?.uid;
-    if (uid === us) yield root;
-  }
-}
-
-/** Entries that are read before other work has its turn. */
-const NAMES_PER_READ = 512;
-
-/**
- * Removes what runners of our user have kept below `base` of this index when it had failed, except for files that are
- * stored nowhere else. `isOf` says from the kept log whether it is the log of this index of this array.
- */
-export async function removeKept(base: string, index: number, isOf: (log: string) => boolean): Promise<void> {
-  const logName = new RegExp(`^${index}(?:-\\d+)?${FAILED.replace('.', '\\.')}\\.log$`);
-  for await (const root of rootsIn(base)) {
-    let held: HeldDir;
-    try {
-      held = holdPrivateDir(root);
-    } catch {
-      continue; // another user's, or removed meanwhile
-    }
-    try {
-      for await (const { name } of await fs.promises.opendir(held.at)) {
-        const [log, dir] = [`${held.at}/${name}`, `${held.at}/${name.slice(0, -'.log'.length)}`];
-        if (!logName.test(name) || !isOf(log) || !isSurelyStored(dir)) continue;
-        await removeTree(dir);
-        await removeTree(log);
-      }
-      removeRoot(root);
-    } finally {
-      held.close();
-    }
-  }
 }
 
 /** Warns if something of it cannot be removed. */

@@ -31,10 +31,10 @@ import {
   moved,
   type NO_INDEX,
   PREFIX,
-  removeKept,
   removeRest,
   setAside,
 } from './left-work.ts';
+import { KeptWork } from './roots.ts';
 
 const SHARED_MEMORY = '/dev/shm';
 /** For each task that runs at the same time: tmpfs takes its memory from the tasks. */
@@ -84,7 +84,7 @@ export interface Scratch {
   hasRoom(): boolean;
   /** Removes the directories of failed tasks, but no logs and no unsaved files. Resolves to their names. */
   makeRoom(): Promise<readonly string[]>;
-  /** The index is done: removes what this and earlier runners have kept of it, as {@link removeKept} says. */
+  /** The index is done: removes what this and earlier runners have kept of it, as {@link KeptWork} says. */
   removeKept(index: number, isOf: (log: string) => boolean): Promise<void>;
   /** Removes everything that is not kept. Later runners do not remove kept files either. */
   close(): Promise<void>;
@@ -166,6 +166,7 @@ interface Opened extends Pick<ScratchNeeds, 'hasAllTries' | 'log'> {
 }
 
 function scratchIn(root: string, { held, lockFd, hasAllTries, inMemory, log }: Opened): Scratch {
+  const keptWork = new KeptWork(path.dirname(root));
   return {
     root,
     words: `${root}${inMemory ? ` (memory, ${formatBytes(freeBytes(root))} free)` : ''}`,
@@ -174,7 +175,7 @@ function scratchIn(root: string, { held, lockFd, hasAllTries, inMemory, log }: O
     mayBeFull: () => freeBytes(held.at) < PROBE_BYTES,
     hasRoom: () => hasRoomIn(held),
     makeRoom: () => makeRoom(held, root, log),
-    removeKept: (index, isOf) => removeKept(path.dirname(root), index, isOf),
+    removeKept: (index, isOf) => keptWork.remove(index, isOf),
     close: async () => {
       await removeRest(held, root, log).catch((error: unknown) =>
         log.warn(`${showPath(root)} cannot be removed: ${reasonOf(error)}`, { hint: 'remove it by hand' }),

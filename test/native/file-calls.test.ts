@@ -31,6 +31,7 @@ const WHY: Readonly<Record<string, string>> = {
   'many/queue/control.ts': 'a socket in the directory of workers, which is ours alone',
   'many/shared-sidecar.ts': 'a directory for us alone (mkdtemp)',
   'metrics/metrics.ts': 'the file that the user named, by a new one beside it (O_EXCL)',
+  'native/directory-use.ts': 'links of /proc',
   'native/followed-links.ts':
     'a file that the user named, or under a key of the store: links are followed as its comment says',
   'native/held-socket.ts': 'a socket that the user named: only held (O_PATH), and its owner is asked for',

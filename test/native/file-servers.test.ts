@@ -14,6 +14,7 @@ afterEach(() => dir.remove());
 
 const server = (name: string): Mount => ({
   id: name,
+  root: '/',
   point: `/${name}`,
   device: name,
   type: 'nfs4',

@@ -366,6 +366,60 @@ it.runIf(process.getuid?.() === 0)('does not open what another user has put ther
   expect(fs.statSync(theirs, { bigint: true }).ctimeNs).toBe(before);
 });
 
+it('sweeps, and removes what is kept, beside directories that nobody else may look at', async () => {
+  const [killed, earlier] = [await open(), await open()];
+  begin(killed, 1);
+  await begin(earlier, 3).keep();
+  fs.closeSync(killed.lockFd);
+  await earlier.close();
+  // As another user's FUSE mounts. A listing names some before ours, whatever its order is.
+  for (let n = 0; n < 30; n += 1) fs.mkdirSync(path.join(dir.path, `capture-work.closed-${n}`));
+  const look = fs.lstatSync;
+  const fails = vi.spyOn(fs, 'lstatSync').mockImplementation((file, options) => {
+    if (String(file).includes('closed')) throw Object.assign(new Error('EACCES'), { code: 'EACCES' });
+    return look(file, options);
+  });
+  onTestFinished(() => fails.mockRestore());
+  const next = await open();
+  expect(fs.existsSync(killed.root)).toBe(false);
+  await next.removeKept(3, () => true);
+  expect(fs.existsSync(earlier.root)).toBe(false);
+  await next.close();
+});
+
+it('looks for what is kept again when that has taken a small part of the time since', async () => {
+  const kept = async (): Promise<string> => {
+    const earlier = await open();
+    await begin(earlier, 3).keep();
+    await earlier.close();
+    return earlier.root;
+  };
+  const one = await open();
+  let nowMs = performance.now();
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  const opens = fs.promises.opendir;
+  const listings = vi.spyOn(fs.promises, 'opendir').mockImplementation((at, ...rest) => {
+    if (at === dir.path) nowMs += 1000;
+    return opens(at, ...rest);
+  });
+  onTestFinished(() => [clock, listings].forEach((spy) => spy.mockRestore()));
+  const remove = async (): Promise<number> => {
+    listings.mockClear();
+    await Promise.all([1, 2, 3].map((index) => one.removeKept(index, () => true)));
+    return listings.mock.calls.filter(([at]) => at === dir.path).length;
+  };
+  const first = await kept();
+  expect(await remove()).toBe(1);
+  expect(fs.existsSync(first)).toBe(false);
+  const later = await kept();
+  nowMs += 15_000;
+  expect(await remove()).toBe(0);
+  nowMs += 15_000;
+  expect(await remove()).toBe(1);
+  expect(fs.existsSync(later)).toBe(false);
+  await one.close();
+});
+
 it('takes a directory for that of a fenced attempt only if the sidecar has said so', async () => {
   const scratch = await open();
   const dirs = ['', 'in vain', 'fenced'].map((text, at) => {

@@ -12,6 +12,7 @@ vi.mock('../../src/native/mounts.ts', async (original) => {
   const real = await original<typeof Mounts>();
   const mount = (point: string): Mounts.Mount => ({
     id: point,
+    root: '/',
     point,
     device: point,
     type: 'nfs4',
