@@ -1,22 +1,12 @@
-// Lists and deletes objects, and sweeps what interrupted puts left. Links and other kinds of files are no objects of ours: a
-// listing follows a link to a file, because users stage inputs so, and nothing else.
+// Lists and deletes objects. Links and other kinds of files are no objects of ours: a listing follows a link to a file,
+// because users stage inputs so, and nothing else.
 import { joinPath } from '../../model/path.ts';
-import { forEachAtOnce, readAhead, untilAborted } from '../../model/waiting.ts';
+import { forEachAtOnce, readAhead } from '../../model/waiting.ts';
 import { roomInHeap, tooManyForHeap } from '../../native/heap.ts';
-import { type IsMine, type ListedObject, StoreError } from '../contract/store.ts';
+import { type ListedObject, StoreError } from '../contract/store.ts';
 import { failureFor } from './failure.ts';
-import { dropListed, dropMeta, parsedMeta, readOwn } from './metadata.ts';
-import {
-  check,
-  folderOf,
-  META_SUFFIX,
-  OURS,
-  pathOf,
-  type Place,
-  request,
-  syncFolder,
-  temporaries,
-} from './place.ts';
+import { dropMeta } from './metadata.ts';
+import { check, folderOf, OURS, pathOf, type Place, request, syncFolder } from './place.ts';
 import { inOrder } from './put.ts';
 import { Dropped, type Entry, kindOf, type Session, unlessMissing } from './session.ts';
 
@@ -27,14 +17,28 @@ const DELETED_AT_ONCE = 16;
 const MOST_BREAKS = 10;
 /** Memory for an entry, without the characters of its name. */
 const ENTRY_BYTES = 150;
-/** A note that cannot be read is of a put that was killed while it wrote it, or of one that is just doing so. */
-const UNREADABLE_FOR_S = 24 * 3600;
+/** Folders in one another. A key of capture has fewer: the path in it has at most 720 bytes. */
+const MOST_LEVELS = 400;
+/** In a row without an object. The folders of removed objects stay: those of a large array may all be empty. */
+const MOST_IDLE_FOLDERS = 1_000_000;
+/** In one folder. A server cannot look for a prefix: it lists the results of all indices to show those of one. */
+const MOST_UNASKED_NAMES = 5_000_000;
+/** In a row without a name. */
+const MOST_EMPTY_ANSWERS = 100;
 
 interface Walk {
   readonly place: Place;
   readonly session: Session;
   readonly prefix: string;
   readonly signal: AbortSignal | undefined;
+  /** Of the heap, for the names of all folders that it is in, and of those that are read ahead. */
+  leftBytes: number;
+  /** Read since the last object. */
+  idleFolders: number;
+}
+
+function newWalk(at: Pick<Walk, 'place' | 'session' | 'prefix' | 'signal'>): Walk {
+  return { ...at, leftBytes: roomInHeap(), idleFolders: 0 };
 }
 
 /**
@@ -51,7 +55,7 @@ export async function* listObjects(
   for (let left = MOST_BREAKS; ; left -= 1) {
     const { walk, entries } = await request(place, { verb: 'list', key: prefix, signal }, async (session) => {
       await check(session, place);
-      const walk: Walk = { place, session, prefix, signal };
+      const walk = newWalk({ place, session, prefix, signal });
       return { walk, entries: await wantedIn(walk, folder) };
     });
     try {
@@ -81,7 +85,8 @@ export async function listFolders(
 ): Promise<readonly string[]> {
   return request(place, { verb: 'list', key: prefix, signal }, async (session) => {
     await check(session, place);
-    const entries = await entriesOf({ place, session, prefix, signal }, prefix.slice(0, -1), () => true);
+    const walk = newWalk({ place, session, prefix, signal });
+    const entries = await entriesOf(walk, prefix.slice(0, -1), () => true);
     return entries.filter((entry) => kindOf(entry) === 'directory').map(({ name }) => name);
   });
 }
@@ -89,15 +94,33 @@ export async function listFolders(
 async function* below(walk: Walk, folder: string, entries: readonly Entry[]): AsyncGenerator<ListedObject> {
   const looked = readAhead(entries, FOLDERS_AT_ONCE, async (entry) => {
     const key = joinPath(folder, entry.name);
-    if (kindOf(entry) === 'directory') return { key, inside: await wantedIn(walk, key) };
+    if (kindOf(entry) === 'directory') return { key, inside: await inFolder(walk, key) };
     return { key, found: kindOf(entry) === 'link' ? await target(walk, key) : entry };
   });
   for await (const { key, inside, found } of looked) {
     walk.signal?.throwIfAborted();
     if (inside !== undefined) yield* below(walk, key, inside);
-    else if (found !== undefined && kindOf(found) === 'file')
+    else if (found !== undefined && kindOf(found) === 'file') {
+      walk.idleFolders = 0;
       yield { key, sizeBytes: found.sizeBytes, modifiedMs: found.mtimeS * 1000 };
+    }
   }
+  walk.leftBytes += entries.reduce((sum, { name }) => sum + bytesOf(name), 0);
+}
+
+async function inFolder(walk: Walk, key: string): Promise<readonly Entry[]> {
+  if (key.split('/').length > MOST_LEVELS)
+    throw endless(walk, walk.prefix, `more than ${MOST_LEVELS} folders in one another`);
+  walk.idleFolders += 1;
+  if (walk.idleFolders > MOST_IDLE_FOLDERS)
+    throw endless(walk, walk.prefix, `more than ${MOST_IDLE_FOLDERS} folders in a row without an object`);
+  return wantedIn(walk, key);
+}
+
+function endless({ place }: Walk, where: string, what: string): StoreError {
+  return new StoreError('refused', `list ${place.url}/${where}: ${what}`, {
+    hint: 'if nobody has made so many, what answers there lists without end: check the host and the port',
+  });
 }
 
 function target({ session, place }: Walk, key: string) {
@@ -112,26 +135,41 @@ function wantedIn(walk: Walk, folder: string): Promise<readonly Entry[]> {
   });
 }
 
+function bytesOf(name: string): number {
+  return ENTRY_BYTES + 2 * name.length;
+}
+
 /** A folder's name counts with a slash for the order of keys: `a.b` comes before `a/b`. */
 async function entriesOf(
-  { session, place, signal }: Walk,
+  walk: Walk,
   folder: string,
   isWanted: (name: string) => boolean,
 ): Promise<readonly Entry[]> {
+  const { session, place, signal } = walk;
   const found: { readonly order: Buffer; readonly entry: Entry }[] = [];
-  let leftBytes = roomInHeap();
+  let unasked = 0;
+  let emptyAnswers = 0;
+  const take = (entry: Entry): void => {
+    const name = kindOf(entry) === 'directory' ? `${entry.name}/` : entry.name;
+    if ((folder === '' && entry.name === OURS) || !isWanted(name)) {
+      unasked += 1;
+      return;
+    }
+    found.push({ order: Buffer.from(name), entry });
+    walk.leftBytes -= bytesOf(entry.name);
+    if (walk.leftBytes < 0) throw tooManyForHeap(`names in ${place.url}/${folder}`, found.length);
+  };
   const read = async (): Promise<void> => {
     for await (const some of session.entries(
       folder === '' ? place.directory : `${place.directory}/${folder}`,
     )) {
       signal?.throwIfAborted();
-      for (const entry of some) {
-        const name = kindOf(entry) === 'directory' ? `${entry.name}/` : entry.name;
-        if ((folder === '' && entry.name === OURS) || !isWanted(name)) continue;
-        found.push({ order: Buffer.from(name), entry });
-        leftBytes -= ENTRY_BYTES + 2 * name.length;
-        if (leftBytes < 0) throw tooManyForHeap(`names in ${place.url}/${folder}`, found.length);
-      }
+      for (const entry of some) take(entry);
+      emptyAnswers = some.length === 0 ? emptyAnswers + 1 : 0;
+      if (emptyAnswers > MOST_EMPTY_ANSWERS)
+        throw endless(walk, folder, `more than ${MOST_EMPTY_ANSWERS} answers in a row without a name`);
+      if (unasked > MOST_UNASKED_NAMES)
+        throw endless(walk, folder, `more than ${MOST_UNASKED_NAMES} names that capture did not ask for`);
     }
   };
   await read().catch(unlessMissing);
@@ -165,48 +203,4 @@ async function deleteObject(place: Place, key: string, signal: AbortSignal | und
     }
     if (seen !== undefined && kindOf(seen) === 'file') await dropMeta(session, place, key, seen);
   });
-}
-
-/** Removes the temporaries of interrupted puts for keys that are `mine`. Foreign files stay. */
-export async function sweep(
-  place: Place,
-  prefix: string,
-  mine: IsMine,
-  signal: AbortSignal | undefined,
-): Promise<true> {
-  const swept = request(place, { verb: 'sweep', key: prefix, signal }, async (session): Promise<true> => {
-    await check(session, place);
-    const folder = temporaries(place);
-    const entries = await allEntries(session, folder);
-    const newest = entries.reduce((most, { mtimeS }) => Math.max(most, mtimeS), 0);
-    for (const note of entries.filter(({ name }) => name.endsWith(META_SUFFIX))) {
-      signal?.throwIfAborted();
-      const text = await readOwn(session, `${folder}/${note.name}`);
-      // Undefined: the put has ended since.
-      if (text === undefined) continue;
-      const key = parsedMeta(text)?.key;
-      const isOld = key === undefined && note.mtimeS < newest - UNREADABLE_FOR_S;
-      if (!isOld && !(key?.startsWith(prefix) === true && (await mine(key)))) continue;
-      signal?.throwIfAborted();
-      const name = note.name.slice(0, -META_SUFFIX.length);
-      const own = entries.filter((one) => one.name === name || one.name.startsWith(`${name}.`));
-      // The note last: it tells the next sweep what this one has left.
-      for (const one of own.filter((one) => one !== note))
-        await session.remove(`${folder}/${one.name}`).catch(unlessMissing);
-      await session.remove(`${folder}/${note.name}`).catch(unlessMissing);
-    }
-    await dropListed(session, place, entries);
-    return true;
-  });
-  return untilAborted(swept, signal);
-}
-
-async function allEntries(session: Session, folder: string): Promise<readonly Entry[]> {
-  const all: Entry[] = [];
-  try {
-    for await (const some of session.entries(folder)) all.push(...some);
-  } catch (error) {
-    unlessMissing(error);
-  }
-  return all;
 }

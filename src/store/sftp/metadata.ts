@@ -6,19 +6,11 @@
 import * as z from 'zod';
 import { parseForeignJson } from '../../model/format/foreign-json.ts';
 import { md5Of } from '../../model/md5.ts';
+import { forEachAtOnce } from '../../model/waiting.ts';
 import { clockMs } from '../../native/clock.ts';
 import type { ObjectMeta } from '../contract/store.ts';
-import {
-  check,
-  closeLater,
-  GOING_SUFFIX,
-  newTemporary,
-  OURS,
-  ownMode,
-  type Place,
-  temporaries,
-} from './place.ts';
-import { type Attrs, type Session, unlessMissing } from './session.ts';
+import { check, closeLater, newTemporary, OURS, ownMode, type Place, temporaries } from './place.ts';
+import { type Attrs, type Session, unlessMissing, unlessRefused } from './session.ts';
 
 /** Everything that a reader or writer does with a name takes less, or its session is given up. */
 const RECENT_S = 900;
@@ -26,6 +18,8 @@ const RECENT_S = 900;
 const OWN_PIECE_BYTES = 16 * 1024;
 /** Of a list: 100,000 names. */
 const MOST_LISTED_BYTES = 8 * 2 ** 20;
+/** Each is a round trip. */
+const REMOVED_AT_ONCE = 16;
 /** A state of an object, as far as SFTP shows it. */
 export type State = Pick<Attrs, 'sizeBytes' | 'mtimeS'>;
 
@@ -123,23 +117,28 @@ async function listGoing(session: Session, place: Place, name: string): Promise<
 
 const GOING_NAME = /^\.capture-store\/meta\/[0-9a-f]{2}\/[0-9a-f]{32}\.\d+\.(\d+)$/;
 
-/** Removes what processes that have ended had to leave. Nobody can take a name whose time is so long past. */
+/**
+ * Removes what processes that have ended had to leave, until `isOver`. Nobody can take a name whose time is so long past.
+ */
 export async function dropListed(
   session: Session,
   place: Place,
-  files: readonly { readonly name: string; readonly mtimeS: number }[],
+  lists: readonly { readonly name: string; readonly mtimeS: number }[],
+  isOver: () => boolean,
 ): Promise<void> {
-  const lists = files.filter(({ name }) => name.endsWith(GOING_SUFFIX));
-  if (lists.length === 0) return;
+  if (lists.length === 0 || isOver()) return;
   const latestS = (await serverTimeS(session, place)) - RECENT_S;
   for (const { name } of lists.filter(({ mtimeS }) => mtimeS < latestS)) {
+    if (isOver()) return;
     const path = `${temporaries(place)}/${name}`;
-    const names = ((await readOwn(session, path, MOST_LISTED_BYTES)) ?? '')
-      .split('\n')
-      .filter((one) => one !== '');
+    const text = await readOwn(session, path, MOST_LISTED_BYTES).catch(unlessRefused);
+    if (text === undefined) continue;
+    const names = text.split('\n').filter((one) => one !== '');
     const due = names.filter((one) => Number(GOING_NAME.exec(one)?.[1] ?? NaN) < latestS);
-    for (const one of due) await session.remove(`${place.directory}/${one}`).catch(unlessMissing);
-    if (due.length === names.length) await session.remove(path).catch(unlessMissing);
+    await forEachAtOnce(due, REMOVED_AT_ONCE, async (one) => {
+      if (!isOver()) await session.remove(`${place.directory}/${one}`).catch(unlessRefused);
+    });
+    if (due.length === names.length && !isOver()) await session.remove(path).catch(unlessRefused);
   }
 }
 

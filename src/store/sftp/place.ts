@@ -54,11 +54,24 @@ interface Known {
   readonly going: { readonly path: string; readonly fromMs: number }[];
   /** A file with these names, for a sweep after this process has ended. */
   readonly goingList: { readonly path: string; bytes: number; session?: Session; handle?: Promise<Buffer> };
+  /** What all sweeps together may still take. */
+  sweepsLeftMs: number;
 }
+
+/** A run waits for its sweeps before its task starts. */
+const SWEEPS_MS = 10_000;
 
 export function newKnown(directory: string): Known {
   const goingList = { path: `${directory}/${OURS}/tmp/${randomUUID()}${GOING_SUFFIX}`, bytes: 0 };
-  return { isThere: false, isMade: false, isShared: false, clockAheadS: undefined, going: [], goingList };
+  return {
+    isThere: false,
+    isMade: false,
+    isShared: false,
+    clockAheadS: undefined,
+    going: [],
+    goingList,
+    sweepsLeftMs: SWEEPS_MS,
+  };
 }
 
 export interface RequestOptions {

@@ -36,6 +36,11 @@ export function unlessMissing(error: unknown): undefined {
   if (!hasStatus(error, STATUS.missing)) throw error;
 }
 
+/** For what others may have made: what they do not let us read or remove stays. */
+export function unlessRefused(error: unknown): undefined {
+  if (!(error instanceof Refused)) throw error;
+}
+
 export interface Attrs {
   readonly sizeBytes: number;
   /** Whole seconds: version 3 has no more. */

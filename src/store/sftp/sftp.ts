@@ -7,10 +7,11 @@ import { type Connections, sharedConnection } from '../contract/driver.ts';
 import type { Access, OnTry, Store } from '../contract/store.ts';
 import { openConnection, type SftpConnection, type Target } from './connection.ts';
 import { copyObject, promoteObject } from './copy.ts';
-import { deleteObjects, listFolders, listObjects, sweep } from './list.ts';
+import { deleteObjects, listFolders, listObjects } from './list.ts';
 import { newKnown, type Place, request } from './place.ts';
 import { putObject } from './put.ts';
 import { abortable, getObject, headObject } from './read.ts';
+import { sweep } from './sweep.ts';
 import { locationOf } from './url.ts';
 
 /** Of all bodies together: 8 MiB. */
