@@ -118,7 +118,7 @@ it('parts are of one size, which S3 takes, and each is released once gpg has rea
   const sizes: number[] = [];
   const given = [
     ...Array.from({ length: 3 }, (_, n) => CONTENT.subarray(n, n + 6 * MiB)),
-    CONTENT.subarray(0, 9),
+    CONTENT.subarray(0, 6 * MiB - 1),
   ];
   const parts = (async function* all(): AsyncGenerator<Uint8Array> {
     yield* given;
