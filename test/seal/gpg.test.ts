@@ -117,8 +117,8 @@ it('parts are of one size, which S3 takes, and each is released once gpg has rea
   const released: Uint8Array[] = [];
   const sizes: number[] = [];
   const given = [
-    ...Array.from({ length: 3 }, (_, n) => CONTENT.subarray(n, n + 6 * MiB)),
-    CONTENT.subarray(0, 6 * MiB - 1),
+    ...Array.from({ length: 3 }, (_, n) => CONTENT.subarray(n, n + 8 * MiB)),
+    CONTENT.subarray(0, 8 * MiB - 1),
   ];
   const parts = (async function* all(): AsyncGenerator<Uint8Array> {
     yield* given;
