@@ -44,18 +44,19 @@ describe('content may have its result’s name', () => {
         fc.option(fc.nat(30_000), { nil: undefined }),
         fc.nat(30_000),
         fc.boolean(),
-        (one, signalledAtMs, laterMs, killed) => {
+        fc.boolean(),
+        (one, signalledAtMs, laterMs, killed, asked) => {
           const namedMs = provenFromMs(one, signalledAtMs);
           if (namedMs === Infinity) return;
           const endedAtMs = Math.max(namedMs, one.atMs, signalledAtMs ?? 0) + laterMs;
           const ending = { clean: false, writersStoppedAtMs: undefined, endedAtMs, signalledAtMs };
-          expect(isSuspect(one, { ...ending, bySignal: killed })).toBe(false);
+          expect(isSuspect(one, { ...ending, bySignal: killed, byStopSignal: killed && asked })).toBe(false);
         },
       ),
       // The task ends in the very millisecond in which the doubt is settled.
       {
         numRuns: 3000,
-        examples: [[{ how: 'close', evidence: 'unknown', atMs: 0, seq: 1 }, undefined, 0, false]],
+        examples: [[{ how: 'close', evidence: 'unknown', atMs: 0, seq: 1 }, undefined, 0, false, false]],
       },
     );
   });
