@@ -1,7 +1,7 @@
 #!/bin/bash
 # The demo (`npm run demo`): kills a computation half-way, and capture with it, and runs it again on an empty machine.
-# It prints what really happens: if a check below fails, the demo ends. With the URL of a store, it uses that one, below
-# a prefix of its own, and leaves there what it has stored.
+# It prints what really happens: if a check below fails, the demo ends.
+# demo.sh [STORE]: a URL or a directory, in which it makes a new prefix. What it stores there is not deleted.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -42,7 +42,11 @@ kill_tree() {
 }
 
 store=../store
-[ $# -eq 0 ] || store=${1%/}/${lab##*/}
+case ${1-} in
+  '') ;;
+  *://*) store=${1%/}/${lab##*/} ;;
+  *) store=$(realpath -m "$1")/${lab##*/} ;; # each machine has a directory of its own
+esac
 readonly store
 readonly command=(capture --to "$store" --index 7 --inputs heat.json
   --results 'frame.*.pgm' --results final.dat --checkpoints heat.chk -- heat.mjs)

@@ -1,5 +1,5 @@
-// A Unix socket of which we want to know the owner before we connect. Where others may rename, its name may mean another
-// socket a moment later; so it is held, and connected to as what it is.
+// Asks who owns a Unix socket, and then connects to that same socket. A name alone is not enough: in a directory where
+// others may rename, it may lead to another socket a moment later.
 import fs from 'node:fs';
 import { encodePath } from '../model/path.ts';
 import { O_PATH } from './beneath.ts';

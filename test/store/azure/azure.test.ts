@@ -1,29 +1,17 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ABSENT, exactly, type Precondition, type Store } from '../../../src/store/contract/store.ts';
-import {
-  startAzureServer,
-  type AzureFault,
-  type AzureOperation,
-  type AzureServer,
-  type Incoming,
-} from '../../azure/server.ts';
+import { type AzureFault, type AzureOperation, type AzureServer, type Incoming } from '../../azure/server.ts';
 import { chunks, kindOf, listOf, newMeta, storeContract, textOf } from '../contract.ts';
 import { openContainer } from '../../../src/store/azure/container.ts';
 import { copyObject, promoteObject } from '../../../src/store/azure/copy.ts';
 import { listObjects } from '../../../src/store/azure/list.ts';
-import { openAzure, setEnv } from './setup.ts';
+import { onAzureServer, openAzure } from './setup.ts';
 
 const MIB = 2 ** 20;
 
 let server: AzureServer;
-let restore: () => void;
-beforeAll(async () => {
-  server = await startAzureServer();
-  restore = setEnv(server.env);
-});
-afterAll(async () => {
-  restore();
-  await server.stop();
+onAzureServer((started) => {
+  server = started;
 });
 
 storeContract(

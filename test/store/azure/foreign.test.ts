@@ -1,26 +1,15 @@
 // Answers that are not Azure's: pages of gateways and proxies, and answers to other questions.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../../src/store/contract/store.ts';
-import {
-  startAzureServer,
-  type AzureFault,
-  type AzureOperation,
-  type AzureServer,
-} from '../../azure/server.ts';
+import { type AzureFault, type AzureOperation, type AzureServer } from '../../azure/server.ts';
 import { kindOf, listOf, newMeta, textOf } from '../contract.ts';
-import { openAzure, setEnv } from './setup.ts';
+import { onAzureServer, openAzure } from './setup.ts';
 
 let server: AzureServer;
-let restore: () => void;
 let count = 0;
 let store: Store;
-beforeAll(async () => {
-  server = await startAzureServer();
-  restore = setEnv(server.env);
-});
-afterAll(async () => {
-  restore();
-  await server.stop();
+onAzureServer((started) => {
+  server = started;
 });
 beforeEach(async () => {
   count += 1;

@@ -1,4 +1,6 @@
 // Opens the Azure driver as capture does: everything about server and credentials comes from the environment.
+import { afterAll, beforeAll } from 'vitest';
+import { type AzureServer, startAzureServer } from '../../azure/server.ts';
 import { openStore } from '../../../src/store/open.ts';
 import type { OnTry, Store } from '../../../src/store/contract/store.ts';
 
@@ -12,6 +14,21 @@ export function setEnv(env: Readonly<Record<string, string>>): () => void {
     for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
     Object.assign(process.env, before);
   };
+}
+
+/** Before the tests of a file: a server, and the environment that leads to it. */
+export function onAzureServer(started: (server: AzureServer) => void): void {
+  let server: AzureServer;
+  let restore: () => void;
+  beforeAll(async () => {
+    server = await startAzureServer();
+    restore = setEnv(server.env);
+    started(server);
+  });
+  afterAll(async () => {
+    restore();
+    await server.stop();
+  });
 }
 
 export function openAzure(url: string, budgetMs?: number, onTry?: OnTry): Promise<Store> {

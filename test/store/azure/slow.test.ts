@@ -1,26 +1,21 @@
 // A server that is slow, or that stops to answer: what makes progress goes on, and everything else ends.
-import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type BlobContainer, openContainer } from '../../../src/store/azure/container.ts';
 import { copyObject } from '../../../src/store/azure/copy.ts';
 import { listFolders, listObjects } from '../../../src/store/azure/list.ts';
 import { deleteObjects, getObject, headObject } from '../../../src/store/azure/objects.ts';
 import { putObject } from '../../../src/store/azure/put.ts';
-import { startAzureServer, type AzureOperation, type AzureServer } from '../../azure/server.ts';
+import type { AzureOperation, AzureServer } from '../../azure/server.ts';
 import { chunks, newMeta, textOf } from '../contract.ts';
-import { setEnv } from './setup.ts';
+import { onAzureServer } from './setup.ts';
 
 const STALL_MS = 600;
 const BYTES = Buffer.alloc(100_000, 'bytes');
 
 let server: AzureServer;
 let container: BlobContainer;
-beforeAll(async () => {
-  server = await startAzureServer();
-  const restore = setEnv(server.env);
-  return async () => {
-    restore();
-    await server.stop();
-  };
+onAzureServer((started) => {
+  server = started;
 });
 let count = 0;
 beforeEach(async () => {
