@@ -1,6 +1,12 @@
-import { describe, expect, it } from 'vitest';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { flushCommand, type FlushRequest } from '../../src/cli/flush.ts';
 import { type Parsed, readLine } from '../../src/cli/read-line.ts';
+import { EXIT } from '../../src/model/exit-status.ts';
 import { mistakesOf, noFiles, parsed } from './given.ts';
 
 const env = { CAPTURED_SOCKET: '/w/.capture/1.sock' };
@@ -91,4 +97,32 @@ describe('--control of capture watch', () => {
     ]);
     expect(mistakesOf(['--control', '/c', '--', 'x'])).toEqual([expect.stringContaining('unknown option')]);
   });
+});
+
+it('capture flush asks the socket whose owner it has looked at, and no other that then gets its name', async () => {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-flush-'));
+  const servers: net.Server[] = [];
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+    for (const server of servers) server.close();
+    fs.rmSync(dir, { recursive: true });
+  });
+  const answerAt = async (name: string, answer: object): Promise<string> => {
+    const server = net
+      .createServer((socket) => socket.once('data', () => socket.end(`${JSON.stringify(answer)}\n`)))
+      .listen(path.join(dir, name));
+    servers.push(server);
+    await once(server, 'listening');
+    return path.join(dir, name);
+  };
+  const own = await answerAt('own', { kind: 'flushed', left: [{ path: 'r.dat', why: 'no time' }], more: 0 });
+  const other = await answerAt('other', { kind: 'flushed', left: [], more: 0 });
+  const connect = net.connect.bind(net);
+  vi.spyOn(net, 'connect').mockImplementation((...args: readonly unknown[]) => {
+    fs.renameSync(other, own);
+    return Reflect.apply(connect, net, args) as net.Socket;
+  });
+  const request = { socket: own, ping: false, strict: false, timeoutMs: 5000, needsRun: true };
+  // It uses no tools.
+  expect(await flushCommand.act(request, {} as never)).toBe(EXIT.notStored);
 });

@@ -31,13 +31,6 @@ const flush = (socket: string, ...args: readonly string[]): Run =>
   place.capture(['flush', ...args], { CAPTURED_SOCKET: socket });
 
 describe('capture flush between the steps of a task', () => {
-  it('connects to the socket that it holds, and to none by its name, which may lead elsewhere by then', async () => {
-    // open(2) takes a name this long, connect(2) does not.
-    const longer = `CAPTURED_SOCKET=$(dirname "$CAPTURED_SOCKET")/$(printf './%.0s' $(seq 60))$(basename "$CAPTURED_SOCKET")`;
-    const task = run(['-r', '*.dat'], `echo 1 > a.dat; ${longer} capture flush`);
-    expect(await task.status, task.stderr()).toBe(0);
-  });
-
   it('returns when what was closed is stored and recorded, with the results of that moment', async () => {
     const seen = `cp -r ${place.store} seen`;
     const task = run(
