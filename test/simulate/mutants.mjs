@@ -14,7 +14,7 @@ const MUTANTS = {
   },
   'what-a-death-closed-is-not-suspect': {
     file: 'src/model/file/suspect.ts',
-    search: 'return endedAtMs - close.atMs < (byStopSignal ? KILL_DELAY_MS : WRAPPER_DELAY_MS);',
+    search: 'return endedAtMs - close.atMs < WRAPPER_DELAY_MS;',
     replace: 'return false;',
   },
   'after-sigterm-all-is-proven': {

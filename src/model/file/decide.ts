@@ -212,8 +212,9 @@ function isKnown(fileState: FileState, fingerprint: Fingerprint): boolean {
  * close makes one. A push that is reading now must not miss any change; otherwise the content decides.
  */
 function isKnownClose(fileState: FileState, seen: Fingerprint | undefined): boolean {
-  const { lastClose, pending, pushing } = fileState;
-  if (!pending) return false;
+  const { lastClose, pending, pushing, blocked } = fileState;
+  // Whoever had it open at the last look may have died since, and the event of that close may be lost.
+  if (!pending || blocked) return false;
   if (lastClose === undefined || seen === undefined) return !pushing;
   const changedNs = pushing ? seen.ctimeNs : seen.mtimeNs;
   return BigInt(changedNs) / 1_000_000n <= BigInt(Math.floor(lastClose.atMs));

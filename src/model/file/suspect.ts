@@ -21,11 +21,6 @@ export interface TaskEnding {
   readonly writersStoppedAtMs: number | undefined;
   /** A signal ended the main process, so it did not handle the signal. */
   readonly bySignal: boolean;
-  /**
-   * Users and schedulers end a task with this signal, so an older death did not cause the end. False for SIGKILL: the
-   * OOM killer may have taken one process after the other.
-   */
-  readonly byStopSignal: boolean;
 }
 
 /**
@@ -66,14 +61,13 @@ function isProof({ how, evidence }: Close): boolean {
 /** True if the kernel may have made the last close of a file for a dying writer. */
 export function isSuspect(close: Close | undefined, ending: TaskEnding): boolean {
   if (close === undefined || isPlaced(close.how)) return false;
-  const { clean, writersStoppedAtMs, signalledAtMs, endedAtMs, bySignal, byStopSignal } = ending;
+  const { clean, writersStoppedAtMs, signalledAtMs, endedAtMs, bySignal } = ending;
   // capture had to stop this writer, so neither the task's exit status nor a close of its own proves anything.
   if (writersStoppedAtMs !== undefined && close.atMs >= writersStoppedAtMs) return true;
   if (clean || isProof(close)) return false;
   const isUnsignalled = signalledAtMs === undefined || close.atMs < signalledAtMs;
-  // A process has died, and a wrapper may pass on its status. A signal from outside would be another reason.
-  if (close.evidence === 'doubtful' && isUnsignalled)
-    return endedAtMs - close.atMs < (byStopSignal ? KILL_DELAY_MS : WRAPPER_DELAY_MS);
+  // A process has died, and a signal may have ended its wrapper before that could pass on the status.
+  if (close.evidence === 'doubtful' && isUnsignalled) return endedAtMs - close.atMs < WRAPPER_DELAY_MS;
   if (signalledAtMs === undefined)
     return endedAtMs - close.atMs < (bySignal ? KILL_DELAY_MS : WRAPPER_DELAY_MS);
   if (close.atMs < signalledAtMs) return false;

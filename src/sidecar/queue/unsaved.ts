@@ -97,7 +97,7 @@ export class Unsaved {
       // In what only a scan has found after a death, nobody knows what was written before what.
       const isUnknown = upTo === undefined && !isProven;
       const open = !followed && (isUnknown || wasOpen(stateOf(path), upTo));
-      const isLater = upTo === undefined ? isProven : beganAfter(close, upTo);
+      const isLater = upTo !== undefined && beganAfter(close, upTo);
       if (followed || open || !isLater) add(path, fingerprint, file.push, { open, followed });
     }
     for (const { path, open: isOpen } of this.look('result')) {

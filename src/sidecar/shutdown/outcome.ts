@@ -6,7 +6,6 @@ import type { TaskEnd, Usage } from '../../model/format/messages.ts';
 import type { OutOfMemory } from '../../model/format/out-of-memory.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import type { EndRules } from '../../model/format/settings.ts';
-import { JOB_SIGNALS } from '../../model/relay.ts';
 import {
   attemptsInVain,
   closedItsFiles,
@@ -98,7 +97,6 @@ export function endingOf(
     signalledAtMs,
     writersStoppedAtMs,
     bySignal: end === undefined || end.signal !== undefined,
-    byStopSignal: JOB_SIGNALS.some((signal) => signal === end?.signal),
   };
 }
 

@@ -82,7 +82,6 @@ describe('a death that comes to light later', () => {
   const end = fc.record({
     afterMs: fc.integer({ min: 0, max: 15_000 }),
     killed: fc.boolean(),
-    asked: fc.boolean(),
   });
 
   it('never has taken the last good set with it', () => {
@@ -91,7 +90,7 @@ describe('a death that comes to light later', () => {
         fc.array(step, { minLength: 1, maxLength: 12 }),
         end,
         fc.integer({ min: 1, max: 3 }),
-        (steps, { afterMs, killed, asked }, keep) => {
+        (steps, { afterMs, killed }, keep) => {
           let nowMs = 0;
           let signalledAtMs: number | undefined;
           let kept: readonly Generation[] = [];
@@ -124,7 +123,6 @@ describe('a death that comes to light later', () => {
           const ending = {
             clean: false,
             bySignal: killed,
-            byStopSignal: killed && asked,
             endedAtMs: nowMs + afterMs,
             signalledAtMs,
             writersStoppedAtMs: undefined,

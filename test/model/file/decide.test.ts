@@ -19,7 +19,6 @@ const DIED: TaskEnding = {
   signalledAtMs: undefined,
   writersStoppedAtMs: undefined,
   bySignal: false,
-  byStopSignal: false,
 };
 const calm = { nowMs: 0, urgent: false };
 const checkpoint = (): FileState => newFileState('k', 'checkpoint');
@@ -337,6 +336,13 @@ describe('a scan at the end of the run', () => {
     const written = { ...stateOf(1), mtimeNs: '8000000', ctimeNs: '8000000' };
     const seen = after(waiting, { kind: 'closed', how: 'scan', atMs: 9000, fingerprint: written });
     expect(seen.lastClose).toEqual({ how: 'scan', atMs: 9000, evidence: 'unknown', seq: 0 });
+  });
+
+  it('makes a new close of what somebody had open at the last look, as its close may have been lost', () => {
+    const found = after(newFileState('r', 'result'), { kind: 'closed', how: 'scan', atMs: 5 });
+    const open = after(found, { kind: 'push-started' }, { kind: 'has-writer' });
+    const seen = after(open, { kind: 'closed', how: 'scan', atMs: 9000, fingerprint: stateOf(1) });
+    expect(seen.lastClose).toMatchObject({ how: 'scan', atMs: 9000 });
   });
 
   it('does not make a renamed checkpoint that is on its way one that a death may have closed', () => {

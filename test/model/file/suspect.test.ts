@@ -44,19 +44,18 @@ describe('content may have its result’s name', () => {
         fc.option(fc.nat(30_000), { nil: undefined }),
         fc.nat(30_000),
         fc.boolean(),
-        fc.boolean(),
-        (one, signalledAtMs, laterMs, killed, asked) => {
+        (one, signalledAtMs, laterMs, killed) => {
           const namedMs = provenFromMs(one, signalledAtMs);
           if (namedMs === Infinity) return;
           const endedAtMs = Math.max(namedMs, one.atMs, signalledAtMs ?? 0) + laterMs;
           const ending = { clean: false, writersStoppedAtMs: undefined, endedAtMs, signalledAtMs };
-          expect(isSuspect(one, { ...ending, bySignal: killed, byStopSignal: killed && asked })).toBe(false);
+          expect(isSuspect(one, { ...ending, bySignal: killed })).toBe(false);
         },
       ),
       // The task ends in the very millisecond in which the doubt is settled.
       {
         numRuns: 3000,
-        examples: [[{ how: 'close', evidence: 'unknown', atMs: 0, seq: 1 }, undefined, 0, false, false]],
+        examples: [[{ how: 'close', evidence: 'unknown', atMs: 0, seq: 1 }, undefined, 0, false]],
       },
     );
   });
