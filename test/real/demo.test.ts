@@ -1,4 +1,4 @@
-// The demo on each kind of store that is reached over a network.
+// The demo, and capture doctor, on each kind of store that is reached over a network.
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { startAzureServer } from '../azure/server.ts';
@@ -7,7 +7,9 @@ import { startGcsServer } from '../gcs-server/server.ts';
 import { realStore } from './bucket.ts';
 import { openSftpServer } from './sftp-server.ts';
 
-const DEMO = path.resolve(import.meta.dirname, '../../examples/demo/demo.sh');
+const ROOT = path.resolve(import.meta.dirname, '../..');
+const DEMO = path.join(ROOT, 'examples/demo/demo.sh');
+const BIN = path.join(ROOT, 'bin/capture');
 
 interface Store {
   readonly url: string;
@@ -40,14 +42,20 @@ const STORES: Readonly<Record<string, () => Promise<Store>>> = {
   },
 };
 
-it.each(Object.entries(STORES))('the demo runs on %s', async (_, open) => {
-  const store = await open();
-  try {
-    const demo = place.exec([DEMO, store.url], store.env);
-    expect(await demo.status, demo.stderr() + demo.stdout()).toBe(0);
-    expect(demo.stdout()).toMatch(/^heat: resumes from heat\.chk/m);
-    expect(demo.stdout()).toMatch(/^identical: final\.dat$/m);
-  } finally {
-    await store.stop();
-  }
-});
+it.each(Object.entries(STORES))(
+  'the demo runs on %s, and capture doctor finds nothing wrong',
+  async (_, open) => {
+    const store = await open();
+    try {
+      const demo = place.exec([DEMO, store.url], store.env);
+      expect(await demo.status, demo.stderr() + demo.stdout()).toBe(0);
+      expect(demo.stdout()).toMatch(/^heat: resumes from heat\.chk/m);
+      expect(demo.stdout()).toMatch(/^identical: final\.dat$/m);
+      const doctor = place.exec([BIN, 'doctor', store.url], store.env);
+      expect(await doctor.status, doctor.stdout() + doctor.stderr()).toBe(0);
+      expect(doctor.stdout()).toMatch(/ 0 failures/);
+    } finally {
+      await store.stop();
+    }
+  },
+);
